@@ -1,0 +1,42 @@
+# `make demo` and `make test` do all their own set-up: Python 3.10 or newer with pip is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+APT    := chromium
+
+.PHONY: demo test test-all setup setup-test system lint clean
+demo: setup
+	$(BIN)/newfound demo
+
+test: setup-test
+	$(BIN)/ruff check src tests
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: setup-test
+	$(BIN)/ruff check src tests
+	$(BIN)/python -m pytest
+
+setup: $(VENV)/.ready
+setup-test: $(VENV)/.ready-test system
+$(VENV)/.ready: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@echo "installing newfound into $(VENV) (a few minutes the first time: PyTorch is large)"
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+$(VENV)/.ready-test: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
+	@touch $@
+
+# What tests need from outside PyPI is installed where that is possible; elsewhere those tests skip and say why.
+system:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(APT) >/dev/null; }; } \
+	  || echo "chromium is not here and cannot be installed: the browser tests will be skipped"
+
+lint: setup-test
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist newfound-demo

@@ -1,0 +1,43 @@
+"""Errors for people: each says what was wrong, with which file or value, and what to do.
+
+Everything newfound raises on purpose is a :class:`NewfoundError`. Errors about a value that was passed in are
+also a :class:`ValueError`, and a missing file is also a :class:`FileNotFoundError`, so that code that knows
+nothing of newfound can catch them.
+"""
+
+from __future__ import annotations
+
+
+class NewfoundError(Exception):
+    """The base of all errors that newfound raises on purpose."""
+
+
+class ImageError(NewfoundError, ValueError):
+    """These bytes are not a picture that can be used: unreadable, truncated, empty or too large."""
+
+
+class DataError(NewfoundError, ValueError):
+    """A data set that cannot be used: an empty folder, a single class, a CSV without the right columns."""
+
+
+class MissingFileError(DataError, FileNotFoundError):
+    """A file or folder that is not there."""
+
+    def __str__(self) -> str:  # OSError would print its errno form
+        return str(self.args[0]) if self.args else ""
+
+
+class FeatureError(NewfoundError, ValueError):
+    """A feature array that cannot be decided on: NaN, zero rows, the wrong dimension."""
+
+
+class SettingsError(NewfoundError, ValueError):
+    """A setting with a value that it cannot have, or a name that does not exist."""
+
+
+class WeightsError(NewfoundError, RuntimeError):
+    """Pretrained weights that cannot be had here, or that do not fit the model."""
+
+
+class RunError(NewfoundError, ValueError):
+    """A run folder that cannot be read: files missing, damaged, or written by a newer newfound."""
