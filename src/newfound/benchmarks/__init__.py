@@ -1,0 +1,1 @@
+"""Benchmarks: the protocol's splits, and what newfound's stages cost next to a named baseline."""

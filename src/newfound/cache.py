@@ -1,0 +1,97 @@
+"""A cache on disk for what the frozen trunk computes, keyed by content.
+
+One file an image holds the trunk's outputs for its views, in half precision. The file's name is a hash of the image's
+bytes, the trunk's weights, the views' settings and the precision: change any of them and the name changes, so a cached
+entry is never stale. Files appear by rename, so a crash leaves no half entry. The cache is bounded: the least recently
+used entries go first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from newfound.errors import SettingsError
+
+_FORMAT = 1  # raise when the meaning of an entry changes
+_DEFAULT_GIB = 20.0
+
+
+class TokenCache:
+    """Arrays by key in a folder.
+
+    Args:
+        folder: where; None takes ``NEWFOUND_CACHE`` or ``~/.cache/newfound``.
+        max_bytes: the bound, kept by :meth:`trim`; None takes ``NEWFOUND_CACHE_GIB`` (20).
+    """
+
+    def __init__(self, folder: str | os.PathLike | None = None, max_bytes: int | None = None) -> None:
+        self.folder = Path(folder) if folder is not None else default_folder()
+        self.max_bytes = max_bytes if max_bytes is not None else _limit_from_environment()
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def key(self, *parts: object) -> str:
+        """A name from everything that the entry depends on."""
+        return hashlib.blake2b(repr((_FORMAT, parts)).encode(), digest_size=20).hexdigest()
+
+    def has(self, key: str) -> bool:
+        return self._path(key).is_file()
+
+    def put(self, key: str, array: np.ndarray) -> None:
+        """Store an array; half precision unless a value would overflow it."""
+        small = array.astype(np.float16)
+        if not np.isfinite(small).all():
+            small = array.astype(np.float32)
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+            np.save(file, small, allow_pickle=False)
+        os.replace(file.name, path)
+
+    def open(self, key: str) -> np.ndarray:
+        """The entry as a memory map; reading marks it as used."""
+        path = self._path(key)
+        os.utime(path)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+    def trim(self) -> int:
+        """Remove least recently used entries until the bound holds; returns how many were removed."""
+        entries = []
+        for path in self.folder.glob("*/*"):
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # another process was faster
+                continue
+            entries.append((status.st_mtime, status.st_size, path))
+        excess = sum(size for _, size, _ in entries) - self.max_bytes
+        removed = 0
+        for _, size, path in sorted(entries):
+            if excess <= 0:
+                break
+            path.unlink(missing_ok=True)
+            excess -= size
+            removed += 1
+        return removed
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.npy"
+
+
+def default_folder() -> Path:
+    chosen = os.environ.get("NEWFOUND_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "newfound"
+
+
+def _limit_from_environment() -> int:
+    text = os.environ.get("NEWFOUND_CACHE_GIB", str(_DEFAULT_GIB))
+    try:
+        gib = float(text)
+    except ValueError:
+        gib = -1.0
+    if gib < 0:
+        raise SettingsError(f"NEWFOUND_CACHE_GIB={text!r} is not a number of gibibytes.")
+    return int(gib * 2**30)

@@ -1,0 +1,122 @@
+"""What the commands share: errors in one line, exit codes, and output for people and for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from newfound.errors import DataError, NewfoundError, SettingsError
+
+if TYPE_CHECKING:
+    from newfound.run import Run
+
+FAILED, MISUSED, PARTLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, for machines.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same result.")]
+Labelled = Annotated[
+    str, typer.Argument(metavar="DATA", help="A folder with one folder a class, or a CSV of path,label.")
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `newfound train --out` wrote.")]
+Threshold = Annotated[float | None, typer.Option(metavar="X", help="Another cut than the run's own, in -1 to 1.")]
+TrunkWeights = Annotated[
+    str | None, typer.Option(metavar="PATH", help="Where the backbone's weight file is now, if it has moved.")
+]
+
+
+class CarefulGroup(TyperGroup):
+    """Turns what can go wrong into one line on standard error and an exit code, for every command below it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a closed pipe is still handled
+            return result
+        except KeyboardInterrupt:
+            say("newfound: interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # the reader, such as `head`, has seen enough
+            raise typer.Exit(PIPE_CLOSED) from None
+        except (NewfoundError, OSError) as error:
+            if os.environ.get("NEWFOUND_DEBUG") == "1":
+                raise
+            say(f"newfound: {error}")
+            raise typer.Exit(MISUSED if isinstance(error, SettingsError) else FAILED) from None
+
+
+def flush_quietly() -> None:
+    """Flush standard output; if its reader has gone, let Python's own flush at exit find nothing to complain of."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def use_threads(count: int) -> None:
+    """Limit PyTorch, and the BLAS that NumPy has yet to load, to so many threads."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(count)
+    import torch
+
+    torch.set_num_threads(count)
+
+
+def say(message: str) -> None:
+    """A line for the person, on standard error: standard output is for results."""
+    typer.echo(message, err=True)
+
+
+def warn(message: str) -> None:
+    say(f"newfound: warning: {message}")
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a result to a file. Raises DataError if it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from error
+
+
+def print_table(rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
+    """Print rows, the header first; the first `left` columns are aligned left, the others right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    header, *body = rows
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for index, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if index < left else "right", overflow="fold")
+    for row in body:
+        table.add_row(*(Text(cell) for cell in row))  # Text: a class name may look like markup
+    # Into a file or a pipe a row stays on one line, however long it is.
+    width = None if sys.stdout.isatty() else 400
+    Console(file=sys.stdout, width=width).print(table)
+
+
+def command(*words: object) -> str:
+    """A command as it can be pasted into a shell."""
+    return "  newfound " + shlex.join(str(word) for word in words)
+
+
+def open_run(folder: Path, weights: str | None, *, cached: bool = False) -> Run:
+    """Load a run; with `cached`, what its trunk computes is kept on disk for the next time."""
+    from newfound.cache import TokenCache
+    from newfound.run import load
+
+    return load(folder, weights=weights, cache=TokenCache() if cached else None)

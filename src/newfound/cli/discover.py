@@ -1,0 +1,177 @@
+"""`newfound discover`: a stream of images in, a line of JSON for each out."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from newfound.cli._common import INTERRUPTED, PARTLY, RunFolder, Threshold, TrunkWeights, open_run, say
+from newfound.errors import DataError
+
+if TYPE_CHECKING:
+    from newfound.discovery import Sighting
+
+_STDIN = "-"
+
+
+def discover(
+    run: RunFolder,
+    source: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE", help="Images, folders of images, or - for paths on standard input."),
+    ],
+    threshold: Threshold = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Write the lines here instead of standard output.")
+    ] = None,
+    block: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Encode N images at a time: more is faster, fewer is sooner.")
+    ] = 64,
+    predict: Annotated[
+        bool, typer.Option("--predict", help="Only recognise; no new category is kept for the images that follow.")
+    ] = False,
+    weights: TrunkWeights = None,
+) -> None:
+    """Recognise known classes and discover new ones in a stream of images, in order.
+
+    \bnewfound discover runs/birds incoming/ > found.jsonl
+    newfound discover runs/birds a.jpg b.jpg more/
+    find /data -name '*.jpg' | newfound discover runs/birds - | jq -r .name
+
+    Every image gives a line of JSON as soon as it is decided: image, category
+    (its id), name, is_new (it founded the category), score (its similarity to
+    the nearest category), cut (below it, an image is new) and runners_up. Paths
+    on standard input are answered N at a time (--block 1: each at once).
+
+    An image that cannot be read, or is not there, gives a line with image and
+    error; the stream goes on, and the exit code is 3. It is 0 when everything
+    was read, and 1 when there was no image at all.
+    """
+    discoverer = open_run(run, weights).discoverer(threshold=threshold)
+    decide = discoverer.predict if predict else discoverer.observe
+    tally = _Tally(known=len(discoverer.categories()))
+    interrupted = False
+    with _lines(output) as file, _progress(file) as done:
+
+        def write(line: dict[str, Any]) -> None:
+            file.write(json.dumps(line) + "\n")
+            file.flush()  # whoever reads the pipe sees it now
+            done(1)
+
+        def refuse(name: str, error: DataError) -> None:
+            tally.add_error(str(error))
+            write({"image": name, "error": str(error)})
+
+        try:
+            for images in _streams(source, block, refuse):
+                for sighting in decide(images, block=block):
+                    tally.add(sighting)
+                    line = sighting.as_dict()
+                    write({key: line[key] for key in ("image", "error")} if sighting.error else line)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        say(f"interrupted after {tally.describe(predict)}")
+        raise typer.Exit(INTERRUPTED)
+    if not tally.images and not tally.errors:
+        raise DataError(f"there is no image in {' '.join(source)}: give images, folders of images, or paths on stdin.")
+    say(tally.describe(predict))
+    if tally.errors:
+        raise typer.Exit(PARTLY)
+
+
+@dataclass
+class _Tally:
+    """What the stream has been so far."""
+
+    known: int  # classes that the run was taught
+    images: int = 0
+    recognised: int = 0  # images of those classes
+    new: int = 0  # images that founded a category, or would have
+    errors: int = 0
+    first_error: str = ""
+
+    def add(self, sighting: Sighting) -> None:
+        if sighting.error:
+            self.add_error(sighting.error)
+            return
+        self.images += 1
+        self.new += sighting.is_new
+        self.recognised += sighting.category is not None and sighting.category < self.known
+
+    def add_error(self, error: str) -> None:
+        self.errors += 1
+        self.first_error = self.first_error or error
+
+    def describe(self, predict: bool) -> str:
+        if predict:
+            found = f"{self.new} unlike any of them"
+        else:
+            found = f"{self.images - self.recognised} in {self.new} new categories"
+        text = f"{self.images} images: {self.recognised} of the {self.known} known classes, {found}"
+        return text + (f"; {self.errors} could not be read, the first: {self.first_error}" if self.errors else "")
+
+
+def _streams(sources: list[str], block: int, refuse: Callable[[str, DataError], None]) -> Iterator[Iterator[Any]]:
+    """The images in order, as iterators to be decided on one after the other.
+
+    Folders and files make one stream, read ahead of the encoder. Standard input makes one for every `block` paths:
+    reading ahead there would wait for paths that whoever writes them may only send after an answer.
+    """
+    for stdin, group in groupby(sources, lambda source: source == _STDIN):
+        if not stdin:
+            yield _images(group, refuse)
+            continue
+        paths = _paths_from_stdin()
+        while chunk := list(islice(paths, block)):
+            yield _images(chunk, refuse)
+
+
+def _images(sources: Iterable[str], refuse: Callable[[str, DataError], None]) -> Iterator[Any]:
+    from newfound.datasets import iter_source
+
+    for source in sources:
+        try:
+            yield from iter_source(source)
+        except DataError as error:  # a folder that may not be looked into
+            refuse(source, error)
+
+
+def _paths_from_stdin() -> Iterator[str]:
+    for line in sys.stdin.buffer:
+        path = os.fsdecode(line.rstrip(b"\r\n"))
+        if path.strip():
+            yield path
+
+
+@contextmanager
+def _lines(output: Path | None) -> Iterator[IO[str]]:
+    if output is None:
+        yield sys.stdout
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        file = output.open("w", encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {output}: {error.strerror}") from error
+    with file:
+        yield file
+
+
+@contextmanager
+def _progress(file: IO[str]) -> Iterator[Callable[[int], None]]:
+    """A bar for a person who does not see the lines go by."""
+    from newfound.progress import BarReporter, Reporter
+
+    watching = sys.stderr.isatty() and not file.isatty()
+    with (BarReporter() if watching else Reporter()).stage("discovering") as done:
+        yield done

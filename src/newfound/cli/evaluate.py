@@ -1,0 +1,118 @@
+"""`newfound evaluate`: a labelled stream in several orders, scored under all protocols."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from newfound.cli._common import (
+    AsJson,
+    Labelled,
+    RunFolder,
+    Seed,
+    Threshold,
+    TrunkWeights,
+    open_run,
+    print_json,
+    print_table,
+    warn,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from newfound.datasets import LabelledImages
+    from newfound.run import Run
+
+
+def evaluate(
+    run: RunFolder,
+    data: Labelled,
+    orders: Annotated[int, typer.Option(min=1, metavar="N", help="Stream the images in N random orders.")] = 3,
+    seed: Seed = 0,
+    class_order: Annotated[
+        bool, typer.Option("--class-order", help="One order, class after class, as much published code does.")
+    ] = False,
+    threshold: Threshold = None,
+    max_clusters: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Keep the N largest clusters in Strict and Greedy; the rest is wrong."),
+    ] = None,
+    weights: TrunkWeights = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the result here too.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a run on a labelled stream of classes that it knows (old) and others (new).
+
+    \bnewfound evaluate runs/birds stream.csv
+    newfound evaluate runs/birds birds-test/ --orders 5 --json
+
+    \bStrict    one matching of categories and classes over all images
+    Greedy    one over the old images and one over the new
+    Named     an old image is right under its own class's name, a new one in a
+              discovered category that is matched with its class
+    """  # fmt: skip
+    from newfound.datasets import load_dataset
+    from newfound.progress import BarReporter
+
+    stream = load_dataset(data)
+    loaded = open_run(run, weights, cached=True)
+    result = loaded.evaluate(
+        stream, orders=orders, seed=seed, class_order=class_order, threshold=threshold, max_clusters=max_clusters,
+        reporter=BarReporter(),
+    )  # fmt: skip
+    loaded.encoder.cache.trim()
+    about = _describe(loaded, run, stream, threshold)
+    about["data"]["skipped"] = len(stream) - result.scores[0].samples
+    for warning in about["warnings"]:
+        warn(warning)
+    if out is not None:
+        write_json(out, about | result.as_dict())
+    if as_json:
+        print_json(about | result.as_dict())
+        return
+    of = about["data"]
+    typer.echo(f"run    {run} ({about['label']}; {about['backbone']}; threshold {about['threshold']:.2f})")
+    typer.echo(
+        f"data   {data}: {of['old_images']} images of {of['old_classes']} known classes (old), "
+        f"{of['new_images']} of {of['new_classes']} others (new)"
+        + (f"; {of['skipped']} could not be read" if of["skipped"] else "")
+    )
+    print_table(result.table())
+    how = "class after class" if class_order else f"{orders} random orders, mean ± standard deviation"
+    typer.echo(f"{how if class_order or orders > 1 else 'one random order'}; per cent, the last two rows are counts")
+    if out is not None:
+        typer.echo(f"written to {out}")
+
+
+def _describe(run: Run, folder: Path, stream: LabelledImages, threshold: float | None) -> dict[str, Any]:
+    """What was evaluated on what, and what about it should make one wonder."""
+    counts, known = stream.counts(), set(run.classes)
+    old = {name: count for name, count in counts.items() if name in known}
+    warnings = []
+    if not old:
+        warnings.append(
+            f"{stream.source} has no class of this run, so Old says nothing. Its classes are {_some(stream.classes)}; "
+            f"the run's are {_some(run.classes)}."
+        )
+    if len(old) == len(counts):
+        warnings.append(f"{stream.source} has only classes of this run, so New says nothing: all of it is known.")
+    return {
+        "run": str(folder),
+        "label": run.label,
+        "backbone": run.config["backbone"]["name"],
+        "threshold": run.threshold if threshold is None else threshold,
+        "data": {
+            "source": stream.source,
+            "old_images": sum(old.values()),
+            "old_classes": len(old),
+            "new_images": len(stream) - sum(old.values()),
+            "new_classes": len(counts) - len(old),
+        },
+        "warnings": warnings,
+    }
+
+
+def _some(names: list[str], count: int = 3) -> str:
+    return ", ".join(names[:count]) + (", ..." if len(names) > count else "")

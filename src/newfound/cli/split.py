@@ -1,0 +1,91 @@
+"""`newfound split`: a labelled data set becomes a labelled part to learn from and a stream to discover in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from newfound.cli._common import AsJson, Labelled, Seed, command, print_json
+from newfound.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from newfound.datasets import LabelledImages
+
+
+def split(
+    data: Labelled,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where labelled.csv and stream.csv go.")],
+    known: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="The known classes: cat,dog,... or a file with one name a line.",
+                     show_default="a seeded draw of half of them"),
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Take the known classes of a benchmark: pets, cub, cars, ...")
+    ] = None,
+    fraction: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="F", show_default="0.5",
+                     help="How much of the known classes' images is labelled."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Split a labelled data set for on-the-fly category discovery.
+
+    \bnewfound split pets/ --out splits/pets --protocol pets
+    newfound split birds/ --out splits/birds --known heron,owl,wren
+
+    Half of the images of the known classes become DIR/labelled.csv, to train
+    on. All the rest, with every image of the other classes, becomes
+    DIR/stream.csv, to evaluate on.
+    """  # fmt: skip
+    from newfound.benchmarks.splits import known_classes, labelled_fraction
+    from newfound.datasets import load_dataset, split_protocol, write_csv
+
+    if known is not None and protocol is not None:
+        raise SettingsError("give either --known or --protocol: both say which classes are known.")
+    dataset = load_dataset(data)
+    names = known_classes(protocol, dataset.classes) if protocol is not None else _names(known)
+    share = labelled_fraction() if fraction is None else fraction
+    labelled, stream = split_protocol(dataset, names, fraction=share, seed=seed)
+    if not len(stream):
+        raise DataError(f"all {len(dataset)} images of {dataset.source} would be labelled: nothing is left to stream.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"the folder {out} cannot be made: {error.strerror}") from error
+    files = {"labelled": out / "labelled.csv", "stream": out / "stream.csv"}
+    write_csv(labelled, files["labelled"])
+    write_csv(stream, files["stream"])
+    if as_json:
+        print_json(
+            {"protocol": protocol, "fraction": share, "seed": seed, "known": labelled.classes}
+            | {name: _sizes(part, files[name]) for name, part in (("labelled", labelled), ("stream", stream))}
+        )
+        return
+    others = len(set(stream.classes) - set(labelled.classes))
+    typer.echo(f"{files['labelled']}: {len(labelled)} images of {len(labelled.classes)} known classes")
+    typer.echo(f"{files['stream']}: {len(stream)} images of these and {others} other classes")
+    typer.echo("\nnext:")
+    typer.echo(command("train", files["labelled"], "--out", "RUN"))
+    typer.echo(command("evaluate", "RUN", files["stream"]))
+
+
+def _names(known: str | None) -> list[str] | None:
+    """The names in a comma-separated list, or in a file of one a line."""
+    if known is None:
+        return None
+    path = Path(known)
+    try:
+        text = path.read_text(encoding="utf-8-sig") if path.is_file() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read class names from {path}: {error}") from error
+    parts = known.split(",") if text is None else text.splitlines()
+    return [name.strip() for name in parts if name.strip()]
+
+
+def _sizes(part: LabelledImages, file: Path) -> dict[str, Any]:
+    return {"file": str(file), "images": len(part), "classes": len(part.classes)}

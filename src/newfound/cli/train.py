@@ -1,0 +1,146 @@
+"""`newfound train`: from labelled images to a run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, say
+
+if TYPE_CHECKING:
+    from newfound.run import Run
+
+_MODEL, _LEARNING, _MACHINE = "What learns", "How it learns", "Machine (Lightning Fabric)"
+
+
+def train(
+    data: Labelled,
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The folder of the run.")],
+    method: Annotated[
+        str, typer.Option(help="ltc, baseline, known-hinge, closed or frozen.", rich_help_panel=_MODEL)
+    ] = "ltc",
+    backbone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Any timm image model.", show_default="tf_efficientnet_lite0",
+                     rich_help_panel=_MODEL),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A local weight file, or 'random'.", show_default="pretrained",
+                     rich_help_panel=_MODEL),
+    ] = None,
+    tune_blocks: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="How many of the backbone's last blocks learn.", rich_help_panel=_MODEL),
+    ] = 1,
+    image_size: Annotated[
+        int | None,
+        typer.Option(min=32, metavar="N", help="Another input size than the backbone's own.", rich_help_panel=_MODEL),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="default, paper or released.", rich_help_panel=_LEARNING)] = "default",
+    short: Annotated[
+        bool | None,
+        typer.Option("--short/--full", help="15 epochs on cached views, or the whole training.",
+                     show_default="short without a GPU", rich_help_panel=_LEARNING),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Passes over the data.", show_default="the preset's",
+                     rich_help_panel=_LEARNING),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=_LEARNING,
+                     help="Any setting of the method, such as lr=0.0003, threshold=0.6 or creator=mixup; repeatable."),
+    ] = None,
+    seed: Seed = 0,
+    bundle: Annotated[bool, typer.Option("--bundle", help="Put the backbone's frozen weights into RUN too.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a run, or another unfinished training, in RUN.")
+    ] = False,
+    accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.", rich_help_panel=_MACHINE)] = "auto",
+    devices: Annotated[str, typer.Option(help="How many, or which (0,1).", rich_help_panel=_MACHINE)] = "1",
+    num_nodes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many machines.", rich_help_panel=_MACHINE)
+    ] = 1,
+    strategy: Annotated[str, typer.Option(help="auto, ddp, fsdp, ...", rich_help_panel=_MACHINE)] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="32-true, bf16-mixed, 16-mixed, ...", rich_help_panel=_MACHINE)
+    ] = "32-true",
+    as_json: AsJson = False,
+) -> None:
+    """Learn the classes of a labelled data set, so that they are recognised and others discovered.
+
+    \bnewfound train birds/ --out runs/birds
+    newfound train labelled.csv --out runs/paper --preset paper --full
+    newfound train birds/ --out runs/quick --method frozen --set threshold=0.6
+
+    A training that was interrupted goes on when the same command is given
+    again. Images that cannot be read are left out and listed in
+    RUN/skipped.csv.
+    """  # fmt: skip
+    import inspect
+
+    from newfound.backbone import DEFAULT
+    from newfound.cli._settings import parse_settings
+    from newfound.fitting import fit
+    from newfound.progress import BarReporter
+
+    options = {
+        "method": method, "backbone": backbone or DEFAULT, "out": out, "epochs": epochs, "seed": seed,
+        "preset": preset, "short": short, "weights": weights, "tune_blocks": tune_blocks, "image_size": image_size,
+        "bundle": bundle, "overwrite": overwrite, "accelerator": accelerator,
+        "devices": int(devices) if devices.isdecimal() else devices, "num_nodes": num_nodes, "strategy": strategy,
+        "precision": precision, "reporter": BarReporter(),
+    }  # fmt: skip
+    settings = parse_settings(setting or (), method, inspect.signature(fit).parameters)
+    if (out / "checkpoint.safetensors").is_file() and not overwrite:
+        say(f"{out} holds an interrupted training: going on from its last epoch")
+    started = time.perf_counter()
+    try:
+        run = fit(data, **options, **settings)
+    except KeyboardInterrupt:
+        if (out / "checkpoint.safetensors").is_file():
+            say("the epochs so far are kept: the same command goes on from there")
+        raise
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json(_summary(run, out, seconds))
+    else:
+        _print_summary(run, out, seconds)
+
+
+def _summary(run: Run, out: Path, seconds: float) -> dict[str, Any]:
+    config = run.config
+    return {
+        "run": str(out),
+        "label": run.label,
+        "method": config["method"],
+        "preset": config["preset"],
+        "backbone": config["backbone"]["name"],
+        "seed": config["seed"],
+        "classes": run.classes,
+        "images": config["data"]["images"],
+        "skipped": [{"image": image, "error": reason} for image, reason in run.skipped],
+        "threshold": config["threshold"],
+        "last_epoch": run.log[-1] if run.log else None,
+        "seconds": round(seconds, 2),
+    }
+
+
+def _print_summary(run: Run, out: Path, seconds: float) -> None:
+    data, threshold = run.config["data"], run.config["threshold"]
+    left_out = f", {len(run.skipped)} left out (see {out / 'skipped.csv'})" if run.skipped else ""
+    rows = {
+        "run": f"{out} ({run.label}; {seconds:.0f} s)",
+        "backbone": run.config["backbone"]["name"],
+        "learnt": f"{len(run.classes)} classes from {data['images']} images{left_out}",
+        "threshold": f"{threshold['value']:.2f} ({threshold['rule']})",
+    }
+    for name, value in rows.items():
+        typer.echo(f"{name:<10} {value}")
+    typer.echo("\nnext, discover what is new among other images:")
+    typer.echo(command("discover", out, "FOLDER"))

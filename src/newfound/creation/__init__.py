@@ -1,0 +1,36 @@
+"""Creation: how pseudo-novel samples are made while training.
+
+A creator is an object that a method calls with a batch of known inputs, in pixel space or in token space; it needs
+nothing but the current model. `creators()` lists them; `make_creator(name, ...)` builds one.
+"""
+
+from __future__ import annotations
+
+from newfound.creation._base import Creator, Model, draw_partners
+from newfound.creation.mixup import Mixup
+from newfound.creation.mkee import MKEE
+from newfound.errors import SettingsError
+
+_CREATORS = {
+    "mkee": (MKEE, {}, "mixup, then one step towards high entropy and low density (the paper's)"),
+    "mkee-no-entropy": (MKEE, {"entropy": False}, "MKEE with the density term alone (an ablation of the paper)"),
+    "mkee-no-density": (MKEE, {"density": False}, "MKEE with the entropy term alone (an ablation of the paper)"),
+    "mixup": (Mixup, {}, "a blend of two images of different classes"),
+}
+
+
+def creators() -> dict[str, str]:
+    """The creators that can be chosen, with a line about each."""
+    return {name: about for name, (_, _, about) in _CREATORS.items()}
+
+
+def make_creator(name: str, **settings: object) -> Creator:
+    """A creator by name; settings it does not have are left out (mixup has no step size)."""
+    if name not in _CREATORS:
+        raise SettingsError(f"there is no creator {name!r}; choose one of {', '.join(_CREATORS)}.")
+    cls, fixed, _ = _CREATORS[name]
+    fields = cls.__dataclass_fields__
+    return cls(**{key: value for key, value in settings.items() if key in fields} | fixed)
+
+
+__all__ = ["MKEE", "Creator", "Mixup", "Model", "creators", "draw_partners", "make_creator"]

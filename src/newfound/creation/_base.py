@@ -1,0 +1,48 @@
+"""What a creator is given and what it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Model:
+    """The current model as a creator sees it."""
+
+    encode: Callable[[Tensor], Tensor]  # inputs (pixels or tokens) to unit features, differentiable
+    classify: Callable[[Tensor], Tensor]  # unit features to logits of the known classes
+
+
+class Creator(Protocol):
+    """Makes pseudo-novel inputs from a batch of known ones."""
+
+    def __call__(
+        self, inputs: Tensor, targets: Tensor, model: Model, reference: Tensor, rng: np.random.Generator
+    ) -> Tensor:
+        """Returns new inputs of the same space, detached; [0, ...] if the batch offers no pair to blend.
+
+        Args:
+            inputs: a batch in pixel or token space [n, ...].
+            targets: its classes [n].
+            model: the current encoder and head.
+            reference: unit features of known samples [r, d], detached.
+            rng: the only source of randomness.
+        """
+
+
+def draw_partners(targets: Tensor, rng: np.random.Generator, *, across_classes: bool) -> tuple[Tensor, Tensor]:
+    """Pairs (i, j) for blending: every i with a random j, of another class if asked (i without one are left out)."""
+    n = len(targets)
+    if not across_classes:
+        return torch.arange(n), torch.from_numpy(rng.permutation(n))
+    labels = targets.cpu().numpy()
+    keys = np.where(labels[:, None] != labels[None, :], rng.random((n, n)), -1.0)
+    partner = keys.argmax(axis=1)
+    usable = keys[np.arange(n), partner] >= 0
+    return torch.from_numpy(np.flatnonzero(usable)), torch.from_numpy(partner[usable])

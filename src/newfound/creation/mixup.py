@@ -1,0 +1,41 @@
+"""Mixup as a creator: a blend of two known samples of different classes lies between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from newfound.creation._base import Model, draw_partners
+
+
+@dataclass(frozen=True)
+class Mixup:
+    """x_mix = lambda x_i + (1 - lambda) x_j, lambda ~ Beta(eta, eta) (Eq. 6).
+
+    Args:
+        eta: the shape of lambda's distribution; below 1 it favours the ends.
+        across_classes: only blend samples of different classes, as the paper does; the released code blends any.
+        per_sample: a lambda for each sample; the released code draws one a batch.
+        min_lambda: keep lambda in [min_lambda, 1 - min_lambda], away from the samples themselves.
+    """
+
+    eta: float = 0.4
+    across_classes: bool = True
+    per_sample: bool = True
+    min_lambda: float = 0.0
+
+    def __call__(
+        self, inputs: Tensor, targets: Tensor, model: Model, reference: Tensor, rng: np.random.Generator
+    ) -> Tensor:
+        return self.blend(inputs, targets, rng)
+
+    def blend(self, inputs: Tensor, targets: Tensor, rng: np.random.Generator) -> Tensor:
+        first, second = draw_partners(targets, rng, across_classes=self.across_classes)
+        draws = rng.beta(self.eta, self.eta, size=len(first) if self.per_sample else 1)
+        weights = self.min_lambda + (1 - 2 * self.min_lambda) * draws
+        shape = (-1, *[1] * (inputs.ndim - 1))
+        lam = torch.from_numpy(weights).to(inputs).reshape(shape)
+        return (lam * inputs[first] + (1 - lam) * inputs[second]).detach()  # Eq. 6

@@ -1,0 +1,123 @@
+"""Who is who among the rows of a dictionary: ids, members, and the aliases that merges leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.discovery._exact import Ints
+from newfound.discovery._rows import Rows
+from newfound.errors import SettingsError
+
+
+class Categories:
+    """The categories behind the rows 0, 1, ... of a dictionary, in ascending order of their ids.
+
+    The known ones come first and have the ids 0 .. ``known`` - 1. Every new one gets the next id; no id is
+    used twice.
+    """
+
+    def __init__(self, known: int) -> None:
+        self.known = known
+        self.next_id = known
+        self.ids = Rows(np.arange(known, dtype=np.int64))
+        self.counts = Rows(np.zeros(known, np.int64))
+        self.aliases: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def enter(self, rows: Ints, created: NDArray[np.bool_]) -> Ints:
+        """Counts samples as members of ``rows``, or of new categories if ``created``; returns their rows."""
+        founded = int(created.sum())
+        chosen = rows.copy()
+        chosen[created] = np.arange(len(self), len(self) + founded)
+        self.ids.append(np.arange(self.next_id, self.next_id + founded))
+        self.next_id += founded
+        self.counts.append(np.zeros(founded, np.int64))
+        np.add.at(self.counts.view, chosen, 1)
+        return chosen
+
+    def resolve(self, ids: Any) -> Ints:
+        """The ids under which ``ids`` live on; -1 stays -1.
+
+        Raises:
+            SettingsError: Not integers, or an id that was never given out.
+        """
+        array = np.asarray(ids)
+        if array.size and array.dtype.kind not in "iu":
+            raise SettingsError(f"category ids are integers, not {array.dtype}")
+        unheard = array[(array < -1) | (array >= self.next_id)]
+        if unheard.size:
+            raise SettingsError(f"there is no category {unheard[0]}: ids so far are 0 to {self.next_id - 1}")
+        names, inverse = np.unique(array, return_inverse=True)
+        homes = np.array([self._home(name) for name in names.tolist()], np.int64)
+        return homes[inverse].reshape(array.shape)
+
+    def _home(self, name: int) -> int:
+        while name in self.aliases:
+            name = self.aliases[name]
+        return name
+
+    def rows_to_merge(self, ids: Iterable[int]) -> list[int]:
+        """The distinct rows that ``ids`` live on under, ascending.
+
+        Raises:
+            SettingsError: No ids, ids that were never given out, or two known categories.
+        """
+        homes = np.unique(self.resolve(list(ids)))
+        if not homes.size or homes[0] < 0:
+            raise SettingsError("merge needs the ids of the categories to make one of")
+        if homes[1:].size and homes[1] < self.known:
+            raise SettingsError(f"categories {homes[0]} and {homes[1]} are both known: known ones stay apart")
+        return np.searchsorted(self.ids.view, homes).tolist()
+
+    def unite(self, groups: list[list[int]]) -> NDArray[np.bool_]:
+        """Merges each group of rows (ascending, disjoint) into its first; returns which rows are left."""
+        ids, counts = self.ids.view, self.counts.view
+        left = np.ones(len(self), bool)
+        for home, *others in groups:
+            counts[home] += counts[others].sum()
+            left[others] = False
+            self.aliases.update(dict.fromkeys(ids[others].tolist(), int(ids[home])))
+        self.ids.keep(left)
+        self.counts.keep(left)
+        return left
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as arrays (copies) and plain values."""
+        return {
+            "known": self.known,
+            "next_id": self.next_id,
+            "ids": self.ids.view.copy(),
+            "counts": self.counts.view.copy(),
+            "aliases": np.array(list(self.aliases.items()), np.int64).reshape(-1, 2),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Categories:
+        """The categories whose :meth:`state` this is.
+
+        Raises:
+            SettingsError: The parts do not fit together.
+        """
+        categories = cls(int(state["known"]))
+        categories.next_id = int(state["next_id"])
+        categories.ids = Rows(np.asarray(state["ids"], np.int64))
+        categories.counts = Rows(np.asarray(state["counts"], np.int64))
+        aliases = np.asarray(state["aliases"], np.int64).reshape(-1, 2)
+        categories.aliases = dict(zip(*aliases.T.tolist(), strict=True))
+        ids = categories.ids.view
+        given = np.append(ids, [*categories.aliases, -1])
+        if not (
+            np.array_equal(ids[: categories.known], np.arange(categories.known))
+            and (np.diff(ids) > 0).all()
+            and len(ids) == len(categories.counts)
+            and np.array_equal(np.sort(given), np.arange(-1, categories.next_id))
+            and all(old > new for old, new in categories.aliases.items())
+        ):
+            raise SettingsError("the ids, counts and aliases of this state contradict each other: it is damaged")
+        return categories

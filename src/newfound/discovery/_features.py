@@ -1,0 +1,90 @@
+"""What people pass as features becomes float32 unit rows, or an error that says which row is wrong and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Ints, chunk_rows, normalised
+from newfound.errors import FeatureError
+
+
+def unit_rows(values: Any, what: str, dimension: int | None = None) -> Float32s:
+    """Float32 unit rows ``[n, D]`` of an array, a torch tensor or nested lists.
+
+    Args:
+        values: Numbers of any real type, ``[n, D]``; with a given ``dimension`` also a single ``[D]``.
+        what: What to call a row in an error, for instance ``"feature"``.
+        dimension: The D that is expected; None takes any.
+
+    Raises:
+        FeatureError: Not numbers, the wrong shape, or a row that is NaN, infinite or zero.
+    """
+    array = _as_array(values, what)
+    if dimension is not None and array.ndim == 1:
+        array = array.reshape(1, -1) if array.size else array.reshape(0, dimension)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise FeatureError(f"{what}s must be an array of shape [number, dimension], got the shape {list(array.shape)}")
+    if dimension is not None and array.shape[1] != dimension:
+        raise FeatureError(
+            f"a {what} has {array.shape[1]} dimensions, but this dictionary was made for {dimension}: "
+            "were they computed by the same model?"
+        )
+    return _normalise(array, what)
+
+
+def _as_array(values: Any, what: str) -> NDArray[Any]:
+    if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
+        values = values.detach().cpu()
+        # bfloat16 has no counterpart in numpy; short floats are exact in float32.
+        values = (values.float() if values.dtype.itemsize < 4 else values).numpy()
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise FeatureError(f"{what}s must be rows of the same length: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise FeatureError(f"{what}s must be real numbers, got values of type {array.dtype}")
+    return array
+
+
+def _normalise(array: NDArray[Any], what: str) -> Float32s:
+    with np.errstate(over="ignore"):  # what float32 cannot hold is normalised from the original below
+        rows = np.ascontiguousarray(array, dtype=np.float32)
+    suspects = _not_clearly_unit(rows)
+    if not suspects.size:
+        return rows
+    if np.shares_memory(rows, array):
+        rows = rows.copy()
+    step = chunk_rows(rows.shape[1])
+    for start in range(0, len(suspects), step):
+        some = suspects[start : start + step]
+        original = array[some].astype(np.float64)
+        _refuse(some[~np.isfinite(original).all(axis=1)], what, "NaN or infinite", len(array))
+        _refuse(some[~original.any(axis=1)], what, "zero, which has no direction", len(array))
+        rows[some] = normalised(original)
+    return rows
+
+
+def _not_clearly_unit(rows: Float32s) -> Ints:
+    """The rows that need a closer look.
+
+    A quick sum of squares in float64 decides most: its error is far below the margin left to the tolerance,
+    so what passes here is what :func:`normalised` would return as it is. NaN does not pass.
+    """
+    squares = np.empty(len(rows))
+    step = chunk_rows(rows.shape[1])
+    memory = np.empty((min(step, len(rows)), rows.shape[1]))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        wide = memory[: len(rows[part])]
+        wide[:] = rows[part]
+        with np.errstate(all="ignore"):
+            np.einsum("ij,ij->i", wide, wide, out=squares[part])
+    return np.flatnonzero(~(np.abs(squares - 1.0) < 1.9 * UNIT_TOLERANCE))
+
+
+def _refuse(bad: Ints, what: str, why: str, total: int) -> None:
+    if bad.size:
+        raise FeatureError(f"{what} row {bad[0]} of {total} is {why}: leave it out, or look at what computed it")

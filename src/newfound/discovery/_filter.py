@@ -1,0 +1,34 @@
+"""The fast float32 product that proposes, and how far it can be from the value that decides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newfound.discovery._exact import UNIT_TOLERANCE, Float32s
+
+_BELOW_ALL = -2.0  # below every product of unit rows, above the -inf of entries that do not count
+
+
+def products(a: Float32s, b: Float32s, out: Float32s | None = None) -> Float32s:
+    """The inner products of all rows of ``a`` with all rows of ``b``, in whatever order suits the library."""
+    return np.matmul(a, b.T, out=out)
+
+
+def bound(dimension: int) -> float:
+    """How far a product of two unit rows can be from their canonical similarity.
+
+    Whatever the order of its additions, with or without fused multiply-add, a float32 inner product is within
+    gamma_D * sum|a_i b_i| of the truth, where gamma_D = D u / (1 - D u) and u = 2^-24 (Higham, Accuracy and
+    Stability of Numerical Algorithms, Sec. 3.1), and sum|a_i b_i| <= |a| |b| <= (1 + tolerance)^2. Two more
+    units pay, many times over, for the rounding of the canonical value and for products that underflow.
+    """
+    errors = (dimension + 2) * 2.0**-24
+    return errors / (1.0 - errors) * (1.0 + UNIT_TOLERANCE) ** 2
+
+
+def floor_for(value: float) -> float:
+    """``value`` as a floor for products, which are not clipped to [-1, 1] as similarities are.
+
+    Clipping lifts everything below -1 to -1, so a floor from there down must let everything pass.
+    """
+    return value if value > -1.0 else _BELOW_ALL

@@ -1,0 +1,49 @@
+"""Arrays that grow by rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_GROWTH = 1.5  # copies are amortised, and never more than half of the rows in use is reserved
+
+
+class Rows:
+    """An array that can be appended to: a buffer with room to spare, of which the first rows are in use."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._buffer = np.array(array, order="C")
+        self._used = len(array)
+
+    @property
+    def view(self) -> NDArray[Any]:
+        """The rows in use; writable, and valid until the next ``append`` or ``keep``."""
+        return self._buffer[: self._used]
+
+    @property
+    def frozen(self) -> NDArray[Any]:
+        """The rows in use, for people: read-only."""
+        view = self.view
+        view.flags.writeable = False
+        return view
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Adds ``rows`` at the end."""
+        needed = self._used + len(rows)
+        if needed > len(self._buffer):
+            capacity = max(needed, int(len(self._buffer) * _GROWTH))
+            buffer = np.empty((capacity, *self._buffer.shape[1:]), self._buffer.dtype)
+            buffer[: self._used] = self.view
+            self._buffer = buffer
+        self._buffer[self._used : needed] = rows
+        self._used = needed
+
+    def keep(self, which: NDArray[np.bool_]) -> None:
+        """Drops the rows that are not marked, in a buffer of its own: views given out keep what they show."""
+        self._buffer = self.view[which]
+        self._used = len(self._buffer)
+
+    def __len__(self) -> int:
+        return self._used

@@ -1,0 +1,129 @@
+"""Exact nearest prototypes of a block of samples: a fast product proposes, the canonical value decides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newfound.discovery import _filter
+from newfound.discovery._exact import Float32s, Float64s, Ints, Similarity
+
+NOTHING = -1.0  # the score where there is nothing to compare with
+
+
+class Scratch:
+    """Memory for one block after the other: fresh memory from the system costs more than the sums done in it."""
+
+    def __init__(self, dimension: int) -> None:
+        self.similarity = Similarity(dimension)
+        self._memory = np.empty(0, np.float32)
+
+    def take(self, *shape: int) -> Float32s:
+        """An uninitialised array of this shape; what was taken before is overwritten."""
+        size = int(np.prod(shape))
+        if size > self._memory.size:
+            self._memory = np.empty(size + size // 4, np.float32)
+        return self._memory[:size].reshape(shape)
+
+
+class Block:
+    """The float32 products of a block of samples with all prototypes, each within ``bound`` of the similarity.
+
+    Column r belongs to the prototype in row r. There is room for the founders of the block itself, which come
+    next; what is not used is -inf. The maxima of lanes of columns are kept, so that the best of a sample are
+    looked for in one lane instead of in all.
+    """
+
+    def __init__(self, samples: Float32s, prototypes: Float32s, lane: int, scratch: Scratch) -> None:
+        n, size = len(samples), len(prototypes)
+        self.samples = samples
+        self.similarity = scratch.similarity
+        self.bound = _filter.bound(samples.shape[1])
+        self._size = size
+        self._lane = lane
+        self._products = scratch.take(n, -(-(size + n) // lane) * lane)
+        _filter.products(samples, prototypes, out=self._products[:, :size])
+        self._products[:, size:] = -np.inf
+        self._lanes = self._products.reshape(n, -1, lane)
+        self._peaks = self._lanes.max(axis=2)
+
+    def peaks(self) -> Float32s:
+        """The largest product of every sample, -inf if there is none."""
+        return self._peaks.max(axis=1)
+
+    def add_founders(self, founders: Ints, products: Float32s) -> None:
+        """Makes the samples ``founders`` (ascending) prototypes for the samples after them.
+
+        ``products`` are theirs with all samples, ``[founder, sample]``.
+        """
+        later = np.arange(len(self.samples))[:, None] > founders
+        columns = slice(self._size, self._size + len(founders))
+        self._products[:, columns] = np.where(later, products.T, -np.inf)
+        changed = slice(self._size // self._lane, None)
+        self._peaks[:, changed] = self._lanes[:, changed].max(axis=2)
+
+    def leaders(self, k: int) -> tuple[Ints, Float32s]:
+        """Rows and values of the k largest products of every sample, ``[sample, k]``, descending.
+
+        The row is -1 and the value -inf where there are fewer than k.
+        """
+        n = len(self.samples)
+        rows, values = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+        each = np.arange(n)
+        peaks = self._peaks.copy()
+        for j in range(k):
+            lanes = peaks.argmax(axis=1)
+            products = self._lanes[each, lanes]
+            columns = products.argmax(axis=1)
+            rows[:, j] = lanes * self._lane + columns
+            values[:, j] = products[each, columns]
+            if j + 1 < k:
+                products[each, columns] = self._products[each, rows[:, j]] = -np.inf
+                peaks[each, lanes] = products.max(axis=1)
+        # What was hidden comes back, last hidden first: where nothing was left, an entry was hidden again as -inf.
+        for j in reversed(range(k - 1)):
+            self._products[each, rows[:, j]] = values[:, j]
+        rows[values == -np.inf] = -1
+        return rows, values
+
+    def contenders(self, sample: int, floor: float) -> Ints:
+        """The rows whose product with the sample is at least ``floor`` (of :func:`_filter.floor_for`), ascending."""
+        # Rounded down: a comparison in float32 must not lose an entry that one in float64 would keep.
+        limit = np.nextafter(np.float32(floor), np.float32(-np.inf))
+        return np.flatnonzero(self._products[sample] >= limit)
+
+    def products(self, sample: int) -> Float32s:
+        """A copy of the sample's products by row, -inf for rows that do not count."""
+        return self._products[sample].copy()
+
+    def withdraw(self, row: int) -> None:
+        """Takes a prototype out of the search of :meth:`contenders` and :meth:`products`."""
+        self._products[:, row] = -np.inf
+
+
+def rank(block: Block, sample: int, vectors: Float32s, rows: Ints, k: int) -> tuple[Ints, Float64s]:
+    """The k of ``rows`` whose ``vectors`` are nearest to the sample, equal ones by row; -1 where there are fewer."""
+    best_rows, best_scores = np.full(k, -1, np.int64), np.full(k, NOTHING)
+    scores = block.similarity(block.samples, np.full_like(rows, sample), vectors, rows)
+    order = np.lexsort((rows, -scores))[:k]
+    best_rows[: len(order)], best_scores[: len(order)] = rows[order], scores[order]
+    return best_rows, best_scores
+
+
+def nearest(block: Block, prototypes: Float32s, k: int) -> tuple[Ints, Float64s]:
+    """The k nearest prototypes of every sample and their similarities, ``[sample, k]``, exactly.
+
+    Where consecutive products are further apart than twice the bound, their order is that of the similarities.
+    Where they are not, the similarities of all that could be among the first k are computed and compared.
+    """
+    rows, products = block.leaders(k + 1)
+    values = np.clip(products.astype(np.float64), -1.0, 1.0)  # clipping keeps them within the bound
+    close = (values[:, 1:] >= values[:, :-1] - 2 * block.bound) & (rows[:, 1:] >= 0)
+    rows = rows[:, :k]
+    scores = np.full(rows.shape, NOTHING)
+    for j in range(k):
+        there = np.flatnonzero(rows[:, j] >= 0)
+        scores[there, j] = block.similarity(block.samples, there, prototypes, rows[there, j])
+    for i in np.flatnonzero(close.any(axis=1)).tolist():
+        pool = block.contenders(i, _filter.floor_for(values[i, k - 1] - 2 * block.bound))
+        rows[i], scores[i] = rank(block, i, prototypes, pool, k)
+    return rows, scores

@@ -1,0 +1,54 @@
+"""What a dictionary answers: a category for every sample, and the score and the cut behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The answers to a batch of samples, one row a sample, in the order of the batch.
+
+    Attributes:
+        category: The category's id; -1 where ``predict`` finds that the sample would found a new one.
+        score: The best similarity at the moment of the decision. For a founder that is the best it had before
+            it founded, and -1 if there was nothing to compare it with.
+        created: Whether the sample founded its category (``predict``: would found one).
+        cut: What the scores were held against: a sample is new if its score is below the cut.
+        runners_up_category: The next best categories of every sample, best first, in as many columns as were
+            asked for; -1 where there are none. For a founder, the ones it came closest to.
+        runners_up_score: Their similarities; -1 where there are none.
+    """
+
+    category: NDArray[np.int64]
+    score: NDArray[np.float64]
+    created: NDArray[np.bool_]
+    cut: float
+    runners_up_category: NDArray[np.int64]
+    runners_up_score: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.category)
+
+    @classmethod
+    def blank(cls, samples: int, cut: float, runners_up: int) -> Decisions:
+        """Room for the answers to so many samples.
+
+        Raises:
+            SettingsError: A negative number of runners-up.
+        """
+        if runners_up < 0:
+            raise SettingsError(f"runners_up is how many to report, from 0 up, not {runners_up}")
+        return cls(
+            category=np.empty(samples, np.int64),
+            score=np.empty(samples),
+            created=np.empty(samples, bool),
+            cut=cut,
+            runners_up_category=np.empty((samples, runners_up), np.int64),
+            runners_up_score=np.empty((samples, runners_up)),
+        )

@@ -1,0 +1,147 @@
+"""Evaluate a method on a labelled stream in several orders: mean and spread."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from newfound.errors import DataError, SettingsError
+from newfound.evaluation.codes import Codes, distinct_values, factorise
+from newfound.evaluation.score import Scores, score
+
+Answer = tuple[Iterable[Hashable], ArrayLike | None, ArrayLike | None]
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """The scores of a stream in each of its orders."""
+
+    scores: tuple[Scores, ...]
+    seed: int
+    class_order: bool = False
+
+    @property
+    def orders(self) -> int:
+        """How many orders were scored."""
+        return len(self.scores)
+
+    @property
+    def mean(self) -> dict[str, Any]:
+        """The mean of each figure, shaped as :meth:`Scores.as_dict`; None where an order lacks the figure."""
+        return _combine([s.as_dict() for s in self.scores], statistics.fmean)
+
+    @property
+    def std(self) -> dict[str, Any]:
+        """The standard deviation over the orders (n - 1 in its denominator; 0 for one order), as `mean`."""
+        return _combine([s.as_dict() for s in self.scores], _spread)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {
+            "orders": self.orders,
+            "seed": self.seed,
+            "class_order": self.class_order,
+            "mean": self.mean,
+            "std": self.std,
+            "scores": [s.as_dict() for s in self.scores],
+        }
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Rows of four cells to print, the header first: mean ± spread, per cent but for the two counts."""
+        mean, std = self.mean, self.std
+        rows: list[tuple[str, ...]] = [("", "All", "Old", "New")]
+        for protocol in ("strict", "greedy", "named"):
+            means, spreads = mean[protocol] or {}, std[protocol] or {}
+            cells = [self._cell(means.get(kind), spreads.get(kind), 100) for kind in ("all", "old", "new")]
+            rows.append((protocol.capitalize(), *cells))
+        for name in ("nmi", "ari", "auroc"):
+            rows.append((name.upper(), self._cell(mean[name], std[name], 100), "", ""))
+        for name in ("categories", "discovered"):
+            rows.append((name.capitalize(), self._cell(mean[name], std[name], 1), "", ""))
+        return rows
+
+    def _cell(self, mean: float | None, spread: float | None, scale: int) -> str:
+        if mean is None or spread is None:
+            return "-"
+        return f"{scale * mean:.1f}" + (f" ± {scale * spread:.1f}" if self.orders > 1 else "")
+
+
+def evaluate_stream(
+    decide: Callable[[NDArray[np.int64]], Answer],
+    labels: Iterable[Hashable],
+    known: Iterable[Hashable],
+    *,
+    orders: int = 3,
+    seed: int = 0,
+    class_order: bool = False,
+    max_clusters: int | None = None,
+) -> StreamResult:
+    """Score a method on a labelled stream in several orders.
+
+    `decide` is called once for each order with a permutation of the samples' positions. It starts afresh,
+    takes the samples in that order, and returns a tuple of the predictions, the mask of the discovered ones
+    and the novelty scores, all in the order of the permutation. The last two may be None; :func:`score` says
+    what each means.
+
+    Order k is ``stream_order(n, seed, k)``. With `class_order` there is a single order, class after class as
+    their labels sort, whatever `orders` says: it is what much published code does, and not a real stream.
+
+    Raises :class:`SettingsError` for `orders` below 1 or a negative `seed`, and :class:`DataError` for an
+    answer that is not such a tuple, labels that do not sort where they must, and all that :func:`score`
+    refuses.
+    """
+    if orders < 1:
+        raise SettingsError(f"orders is {orders}; a stream needs at least one order to be scored in.")
+    codes, classes = factorise(labels, "labels")
+    known_labels = distinct_values(known, "known")
+    if class_order:
+        streams = [_by_class(codes, classes)]
+    else:
+        streams = [stream_order(len(codes), seed, k) for k in range(orders)]
+
+    scores = []
+    for order in streams:
+        answer = decide(order)
+        if not isinstance(answer, tuple) or len(answer) != 3:
+            raise DataError("decide must return predictions, discovered and novelty (or None for these two).")
+        predictions, discovered, novelty = answer
+        in_order = [classes[code] for code in codes[order].tolist()]
+        scores.append(score(in_order, predictions, known_labels, discovered, max_clusters, novelty))
+    return StreamResult(tuple(scores), seed, class_order)
+
+
+def stream_order(samples: int, seed: int, k: int) -> NDArray[np.int64]:
+    """The k-th random order of a stream: a permutation of its positions that depends on nothing else.
+
+    Raises :class:`SettingsError` for a negative `seed`.
+    """
+    if seed < 0:
+        raise SettingsError(f"seed is {seed}; it must be 0 or more.")
+    return np.random.default_rng([seed, k]).permutation(samples)
+
+
+def _by_class(codes: Codes, classes: list[Any]) -> NDArray[np.int64]:
+    try:
+        ranking = sorted(range(len(classes)), key=classes.__getitem__)
+    except TypeError as error:
+        raise DataError(f"class_order sorts the labels, and these cannot be sorted: {error}.") from None
+    rank = np.empty(len(classes), dtype=np.int64)
+    rank[ranking] = np.arange(len(classes))
+    return np.argsort(rank[codes], kind="stable")
+
+
+def _spread(figures: list[float]) -> float:
+    return statistics.stdev(figures) if len(figures) > 1 else 0.0
+
+
+def _combine(parts: list[Any], combine: Callable[[list[float]], float]) -> Any:
+    if any(part is None for part in parts):
+        return None
+    if isinstance(parts[0], dict):
+        return {name: _combine([part[name] for part in parts], combine) for name in parts[0]}
+    return float(combine(parts))

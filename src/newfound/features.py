@@ -1,0 +1,172 @@
+"""Images become features: decoding ahead in threads, the frozen trunk (cached), the tail, unit length."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from newfound.backbone import Backbone
+from newfound.cache import TokenCache
+from newfound.errors import ImageError, MissingFileError, NewfoundError
+from newfound.images import content_hash, open_image
+from newfound.views import Views
+
+Progress = Callable[[int], None]
+_DECODERS = 2  # threads that decode ahead of the encoder
+
+
+@dataclass
+class Block:
+    """Some images of a stream with their features; an image that could not be read has its error and no row."""
+
+    items: list
+    features: np.ndarray  # float32 [number readable, dim], unit rows
+    rows: list[int | None]  # for each item, its row in `features`
+    errors: list[NewfoundError | None]
+
+
+class Encoder:
+    """A backbone with its views and, if given, a cache for the trunk's outputs.
+
+    Tokens are rounded to half precision, the cache's, before the tail sees them: a feature is the same whether its
+    tokens were read or computed.
+    """
+
+    def __init__(self, backbone: Backbone, views: Views, *, cache: TokenCache | None = None, batch: int = 64) -> None:
+        self.backbone, self.views, self.cache, self.batch = backbone, views, cache, batch
+        self._identity = (backbone.name, backbone.trunk_hash(), backbone.tune_blocks, backbone.split)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.backbone.parameters()).device
+
+    def stream(self, items: Iterable, block: int | None = None) -> Iterator[Block]:
+        """Features of a stream, block by block, in order; reads ahead only as far as decoding needs."""
+        size = block or self.batch
+        pending: list = []
+        for item, tokens in _ahead(items, self._tokens_or_pixels, depth=2 * size):
+            pending.append((item, tokens))
+            if len(pending) == size:
+                yield self._block(pending)
+                pending = []
+        if pending:
+            yield self._block(pending)
+
+    def features(self, items: Sequence, progress: Progress | None = None) -> np.ndarray:
+        """Features of a finite list, all of which must be readable (the first error is raised)."""
+        parts = []
+        for block in self.stream(items):
+            for error in block.errors:
+                if error is not None:
+                    raise error
+            parts.append(block.features)
+            if progress:
+                progress(len(block.items))
+        return np.concatenate(parts) if parts else np.zeros((0, self.backbone.dim), np.float32)
+
+    def _tokens_or_pixels(self, item: object) -> tuple[str | None, Tensor]:
+        """In a decoding thread: the cached tokens, or the pixels to compute them from."""
+        key = None
+        if self.cache is not None:
+            key = self.cache.key(self._identity, self.views.key(), "centre", content_hash(item))
+            if self.cache.has(key):
+                return None, torch.from_numpy(np.array(self.cache.open(key)))
+        return key or "", self.views.centre(open_image(item))
+
+    def _block(self, pending: list) -> Block:
+        errors = [tokens if isinstance(tokens, NewfoundError) else None for _, tokens in pending]
+        good = [i for i, error in enumerate(errors) if error is None]
+        fresh = [i for i in good if pending[i][1][0] is not None]
+        tokens: dict[int, Tensor] = {i: pending[i][1][1] for i in good}
+        if fresh:
+            computed = self._trunk(torch.stack([tokens[i] for i in fresh]))
+            for i, row in zip(fresh, computed, strict=True):
+                tokens[i] = row
+                if self.cache is not None:
+                    self.cache.put(pending[i][1][0], row.numpy())
+        rows: list[int | None] = [None] * len(pending)
+        for row, i in enumerate(good):
+            rows[i] = row
+        features = self.tail([tokens[i] for i in good]) if good else np.zeros((0, self.backbone.dim), np.float32)
+        return Block([item for item, _ in pending], features, rows, errors)
+
+    def _trunk(self, pixels: Tensor) -> Tensor:
+        with torch.inference_mode():
+            tokens = self.backbone.trunk(pixels.to(self.device)).float().cpu()
+        return half_or_float(tokens)
+
+    def tail(self, tokens: list[Tensor]) -> np.ndarray:
+        """Unit features of the tokens of some images."""
+        with torch.inference_mode():
+            batch = torch.stack([t.float() for t in tokens]).to(self.device)
+            return unit(self.backbone.tail(batch).float()).cpu().numpy()
+
+    def cached_views(
+        self, items: Sequence, count: int, seed: int, progress: Progress | None = None
+    ) -> list[str]:
+        """Make sure that `count` random views of each image are in the cache; returns the keys, one an image."""
+        assert self.cache is not None, "cached views need a cache"
+        keys: list[str] = []
+
+        def prepare(item: object) -> tuple[str, Tensor | None]:
+            content = content_hash(item)
+            key = self.cache.key(self._identity, self.views.key(), "random", count, seed, content)
+            if self.cache.has(key):
+                return key, None
+            image = open_image(item)
+            base = int(content[:12], 16)
+            return key, torch.stack([self.views.random(image, (seed, base, view)) for view in range(count)])
+
+        for _, result in _ahead(items, prepare, depth=8):
+            if isinstance(result, NewfoundError):
+                raise result
+            key, pixels = result
+            keys.append(key)
+            if pixels is not None:
+                self.cache.put(key, self._trunk(pixels).numpy())
+            if progress:
+                progress(1)
+        return keys
+
+
+def unit(z: Tensor) -> Tensor:
+    """f(x) = z(x) / |z(x)|, the feature of Sec. 3.1."""
+    return F.normalize(z, dim=-1)
+
+
+def half_or_float(tokens: Tensor) -> Tensor:
+    """Half precision, unless a value would overflow it: what the cache stores."""
+    small = tokens.half()
+    return small if bool(torch.isfinite(small).all()) else tokens
+
+
+def _ahead(items: Iterable, work: Callable, depth: int) -> Iterator[tuple[object, object]]:
+    """Map in threads, in order, at most `depth` ahead; a NewfoundError becomes the item's result."""
+
+    def guarded(item: object) -> object:
+        try:
+            return work(item)
+        except (ImageError, MissingFileError) as error:
+            return error
+
+    with ThreadPoolExecutor(_DECODERS) as pool:
+        waiting: deque[tuple[object, Future]] = deque()
+        try:
+            for item in items:
+                waiting.append((item, pool.submit(guarded, item)))
+                if len(waiting) >= depth:
+                    first, future = waiting.popleft()
+                    yield first, future.result()
+            while waiting:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        finally:  # the consumer may stop early
+            for _, future in waiting:
+                future.cancel()

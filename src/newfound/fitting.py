@@ -1,0 +1,221 @@
+"""`fit`: from labelled images to a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import newfound
+from newfound import backbone as backbone_models
+from newfound import presets
+from newfound.cache import TokenCache
+from newfound.checkpoints import Checkpoint
+from newfound.datasets import LabelledImages, check_trainable, drop_unreadable, load_dataset
+from newfound.errors import RunError
+from newfound.features import Encoder
+from newfound.images import content_hash
+from newfound.logs import TensorBoardLog
+from newfound.method import class_means, get_method
+from newfound.progress import Reporter
+from newfound.rehearsal import Rehearsal, build_method, rehearse
+from newfound.run import FORMAT, Run
+from newfound.training import learn
+from newfound.views import Augmentation, Views
+
+
+def fit(
+    data: Any,
+    *,
+    method: str = "ltc",
+    backbone: str = backbone_models.DEFAULT,
+    out: str | os.PathLike | None = None,
+    epochs: int | None = None,
+    seed: int = 0,
+    preset: str = "default",
+    short: bool | None = None,
+    weights: str | None = None,
+    tune_blocks: int = 1,
+    image_size: int | None = None,
+    bundle: bool = False,
+    overwrite: bool = False,
+    cache: str | os.PathLike | None = None,
+    accelerator: str = "auto",
+    devices: int | str = 1,
+    num_nodes: int = 1,
+    strategy: str = "auto",
+    precision: str = "32-true",
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Run:
+    """Learn the classes of a labelled data set, so that they are recognised and others discovered.
+
+    Args:
+        data: a folder of class folders, a CSV of path,label, or (images, labels).
+        method: one of `newfound.methods()`.
+        backbone: any timm image model; `newfound.backbones()` lists those that are tested.
+        out: the run's folder; None keeps the run in memory. A training that was interrupted there goes on.
+        epochs: None takes the preset's.
+        seed: the same seed gives the same weights, threshold and log.
+        preset: "default", "paper" or "released".
+        short: the preset's form for small machines (15 epochs, cached views, creation in token space). None: short
+            unless there is an accelerator.
+        weights: None for pretrained weights, a local file, or "random".
+        tune_blocks: how many of the backbone's last blocks learn.
+        image_size: another input size than the backbone's own.
+        bundle: put the trunk's weights into the run too.
+        overwrite: replace a run, or another unfinished training, in `out`.
+        cache: the folder of the trunk's cached outputs (default: NEWFOUND_CACHE or ~/.cache/newfound).
+        accelerator, devices, num_nodes, strategy, precision: Lightning Fabric's arguments.
+        reporter: told of progress; silent by default.
+        **settings: any setting of the method by name, such as lr=3e-4 or threshold=0.6.
+
+    Returns:
+        The trained run.
+
+    Raises:
+        DataError: the data cannot be learnt from; MissingFileError if it is not there.
+        SettingsError: a name or value that does not exist.
+        WeightsError: the backbone's weights cannot be had.
+        RunError: `out` holds another run.
+    """
+    reporter = reporter or Reporter()
+    if short is None:
+        short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
+    resolved = presets.resolve(method, preset, short=short, overrides=settings | {"epochs": epochs})
+    folder = _prepare(out, overwrite)
+    labelled, skipped = _readable(load_dataset(data), reporter)
+    fabric = _launch(accelerator, devices, num_nodes, strategy, precision)
+    model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
+    model.to(fabric.device)
+    augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
+    encoder = Encoder(model, Views(model.spec, augmentation), cache=TokenCache(cache))
+    config = {
+        "format": FORMAT,
+        "newfound": newfound.__version__,
+        "method": method,
+        "preset": presets.label(preset, short=short),
+        "settings": dataclasses.asdict(resolved),
+        "backbone": {
+            "name": backbone, "tune_blocks": tune_blocks, "weights": model.weights, "image_size": image_size,
+            "trunk_hash": model.trunk_hash(), "split": model.split,
+        },
+        "seed": seed,
+        "precision": precision,
+        "data": {
+            "source": labelled.source, "images": len(labelled), "classes": len(labelled.classes),
+            "skipped": len(skipped), "hash": _data_hash(labelled),
+        },
+    }  # fmt: skip
+    checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
+    run = _train(config, resolved, labelled, encoder, fabric, checkpoint, reporter)
+    run.skipped = skipped
+    if folder:
+        run.save(folder, bundle=bundle)
+        checkpoint.remove()
+    encoder.cache.trim()
+    return run
+
+
+def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric, checkpoint, reporter) -> Run:
+    items, targets, seed = list(labelled.items), labelled.targets, config["seed"]
+    method_class = get_method(config["method"])
+    with reporter.stage("reading images", len(items)) as progress:
+        encoder.features(items, progress)
+    if settings.cached and settings.epochs:
+        with reporter.stage("caching views", len(items)) as progress:
+            encoder.cached_views(items, settings.views, seed=0, progress=progress)
+    chosen: Rehearsal | None = None
+    if settings.threshold == "rehearsed" and method_class.discovers:
+        with reporter.stage("rehearsing discovery") as progress:
+            chosen = rehearse(
+                encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, progress=progress
+            )
+        reporter.say(chosen.describe())
+    method = build_method(encoder, items, targets, method_class, settings, len(labelled.classes), seed)
+    with reporter.stage("learning", settings.epochs * len(items) or None) as progress:
+        board = TensorBoardLog(checkpoint.folder if checkpoint else None)
+        trained = learn(
+            encoder, items, targets, method,
+            seed=seed, fabric=fabric, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
+        )  # fmt: skip
+        board.close()
+    features = encoder.features(items)
+    prototypes = class_means(torch.from_numpy(features), torch.from_numpy(targets), len(labelled.classes)).numpy()
+    config["threshold"] = _threshold(settings, method, chosen)
+    return Run(
+        config=config,
+        classes=labelled.classes,
+        prototypes=prototypes,
+        encoder=encoder,
+        head={k: v.cpu() for k, v in method.state_dict().items()},
+        log=trained.log,
+        threshold_path=trained.threshold_path,
+    )
+
+
+def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:
+    """The cut of a run and where it came from."""
+    if not method.discovers:
+        return {"value": -1.0, "rule": "closed set: nothing is new"}
+    if chosen is not None:
+        return {"value": chosen.threshold, "rule": chosen.describe(), "grid": chosen.grid, "scores": chosen.scores}
+    if settings.threshold == "adaptive":
+        if method.tau is None:
+            return {"value": 0.7, "rule": "fixed: this method learns no threshold, so the paper's tau_init is taken"}
+        return {"value": method.tau, "rule": "adaptive: learnt while training (Eq. 11 and 12)"}
+    return {"value": float(settings.threshold), "rule": "fixed by setting"}
+
+
+def _prepare(out: str | os.PathLike | None, overwrite: bool) -> Path | None:
+    if out is None:
+        return None
+    folder = Path(out)
+    if overwrite:
+        for name in ("config.json", "checkpoint.safetensors"):
+            (folder / name).unlink(missing_ok=True)
+    if (folder / "config.json").exists():
+        raise RunError(f"{folder} already holds a run. Choose another folder, or pass overwrite=True (--overwrite).")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"the folder {folder} cannot be made: {error.strerror}.") from error
+    return folder
+
+
+def _readable(data: LabelledImages, reporter: Reporter) -> tuple[LabelledImages, list[tuple[str, str]]]:
+    check_trainable(data)
+    with reporter.stage("checking images", len(data)) as progress:
+        readable, skipped = drop_unreadable(data, progress=progress)
+    if skipped:
+        reporter.say(f"{len(skipped)} images cannot be read and are left out; the first: {skipped[0][1]}")
+    check_trainable(readable)
+    return readable, skipped
+
+
+def _launch(accelerator: str, devices, num_nodes: int, strategy: str, precision: str):
+    import logging
+    import warnings
+
+    from lightning_fabric import Fabric
+
+    logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fabric = Fabric(
+            accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy, precision=precision
+        )
+        fabric.launch()
+    return fabric
+
+
+def _data_hash(data: LabelledImages) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for item, label in zip(data.items, data.labels, strict=True):
+        digest.update(f"{content_hash(item)}:{label}\n".encode())
+    return digest.hexdigest()
+

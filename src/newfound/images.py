@@ -1,0 +1,360 @@
+"""Bytes become pixels here and nowhere else.
+
+:func:`open_image` turns whatever a person has (a path, bytes, a file object, a PIL image, an array, a tensor)
+into an upright 8-bit RGB image, or says in plain words why it cannot. Bad bytes get their named error here,
+so that nothing behind this module has to look for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import IO, Any
+
+import numpy as np
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+from newfound.errors import DataError, ImageError, MissingFileError, SettingsError
+
+MAX_PIXELS = 100_000_000
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
+
+# Only what Pillow decodes by itself: nothing that starts another program, as EPS does.
+_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"RIFF")
+_FOREIGN = {
+    b"<svg": "an SVG drawing",
+    b"<html": "a web page",
+    b"version https://git-lfs": "a Git LFS pointer and not the image itself (`git lfs pull` gets it)",
+    b"%pdf": "a PDF document",
+    b"%!ps": "a PostScript document",
+    b"ftypavif": "an AVIF image",
+    b"ftyphei": "a HEIC image",
+}
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_FLOAT_SLACK = 1e-3  # resampling overshoots [0, 1] a little
+
+
+def open_image(source: Any, *, max_pixels: int | None = None) -> Image.Image:
+    """Return ``source`` as a new upright image in mode RGB.
+
+    ``source`` is a path, encoded bytes, a binary file object (left open and, if it can seek, where it was), a
+    PIL image, or an array: H x W or H x W x 1, 3 or 4, of uint8, uint16, bool or floats in [0, 1]. A tensor
+    may also be C x H x W. Alpha is laid over white, an animation gives its first frame, EXIF rotation is
+    applied, 16 bits become 8 over their full range, and float images over the range of their finite values.
+
+    ``max_pixels`` is held against the header before anything is decoded. ``None`` stands for the environment
+    variable ``NEWFOUND_MAX_PIXELS`` or, without it, for :data:`MAX_PIXELS`.
+
+    Raises :class:`ImageError` for what is no readable image or too large, :class:`MissingFileError` for a
+    path where nothing is, and :class:`SettingsError` for a limit that is not a positive number.
+    """
+    limit = _pixel_limit(max_pixels)
+    if isinstance(source, Image.Image):
+        return _decode(source, "the PIL image", limit)
+    if is_array(source):
+        return _decode(Image.fromarray(_eight_bits(_as_array(source))), "the array", limit)
+    with _binary_file(source) as (file, name), _without_pillows_limit():
+        try:
+            image = Image.open(file, formats=_FORMATS)
+        except Exception as error:  # as in _load
+            raise ImageError(f"cannot read {name}: {_why(error, file)}") from error
+        return _decode(image, name, limit)
+
+
+def content_hash(source: Any) -> str:
+    """Return 32 hex digits that change whenever the image does.
+
+    They are the BLAKE2b hash of a file's bytes, of an array's type, shape and values, or of a PIL image's
+    mode, size and pixels. Raises what :func:`open_image` raises; the bytes of a file are not decoded, though.
+    """
+    if isinstance(source, Image.Image):
+        _load(source, "the PIL image", _pixel_limit(None))
+        image = _upright(source)
+        about = repr((image.mode, image.size, image.info.get("transparency")))
+        return _digest(b"pil", [about.encode(), bytes(image.getpalette(None) or b""), image.tobytes()])
+    if is_array(source):
+        array = _as_array(source)
+        return _digest(b"array", [repr((array.dtype.str, array.shape)).encode(), array.tobytes()])
+    with _binary_file(source) as (file, name):
+        try:
+            return _digest(b"", iter(lambda: file.read(1 << 20), b""))
+        except OSError as error:
+            raise ImageError(f"cannot read {name}: {error.strerror}") from error
+
+
+def thumbnail(image: Any, size: int = 96) -> bytes:
+    """Return ``image`` (anything :func:`open_image` takes) as a JPEG that fits ``size`` x ``size`` pixels."""
+    small = open_image(image)
+    small.thumbnail((size, size))
+    out = io.BytesIO()
+    small.save(out, "JPEG", quality=85)
+    return out.getvalue()
+
+
+def is_image_path(path: str | os.PathLike[str]) -> bool:
+    """Return whether the name ends like an image's, in any case; the file itself is not looked at."""
+    return PurePath(path).suffix.lower() in IMAGE_SUFFIXES
+
+
+def is_array(source: Any) -> bool:
+    """Return whether ``source`` is an array or a tensor; text and PIL images are not."""
+    return hasattr(source, "__array__") and not isinstance(source, (str, Image.Image))
+
+
+def find_images(folder: str | os.PathLike[str], *, skip: Collection[Path] = ()) -> list[Path]:
+    """Return all images below ``folder``, sorted by their path relative to it.
+
+    Names that start with a dot are left out. Links are followed, but no folder is entered twice, nor one that
+    ``folder`` lies in, nor one of the resolved folders in ``skip``: so a loop of links comes to an end.
+
+    Raises :class:`MissingFileError` if ``folder`` is not there and :class:`DataError` if it, or a folder
+    below it, cannot be listed.
+    """
+    root = Path(folder)
+    real = root.resolve()
+    entered = {*real.parents, *skip} - {real}
+    found: list[Path] = []
+    folders, links = [root], list[Path]()
+    while folders or links:
+        # Links come last and in order: an image is listed under its own folder rather than under a link.
+        links.sort(reverse=True)
+        here = folders.pop() if folders else links.pop()
+        real = here.resolve()
+        if real in entered:
+            continue
+        entered.add(real)
+        for entry in _visible_entries(here):
+            path = here / entry.name
+            if os.path.isdir(path):
+                (links if entry.is_symlink() else folders).append(path)
+            elif is_image_path(path) and os.path.isfile(path):
+                found.append(path)
+    return sorted(found, key=lambda path: path.relative_to(root).as_posix())
+
+
+def _visible_entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
+    except FileNotFoundError:
+        raise MissingFileError(f"there is no folder {folder}") from None
+    except NotADirectoryError:
+        raise DataError(f"{folder} is a file; a folder of images is needed here") from None
+    except OSError as error:
+        raise DataError(f"cannot look into the folder {folder}: {error.strerror}") from error
+
+
+def _pixel_limit(max_pixels: int | None) -> int:
+    given = os.environ.get("NEWFOUND_MAX_PIXELS", MAX_PIXELS) if max_pixels is None else max_pixels
+    try:
+        limit = int(given)
+    except (TypeError, ValueError):
+        limit = 0
+    if limit < 1:
+        where = "NEWFOUND_MAX_PIXELS" if max_pixels is None else "max_pixels"
+        raise SettingsError(f"{where} is {given!r}; it must be a whole number of pixels above 0")
+    return limit
+
+
+_lift_lock = threading.Lock()
+_lifted: list[int | None] = []
+
+
+@contextmanager
+def _without_pillows_limit() -> Iterator[None]:
+    """Lift Pillow's own, process-wide pixel limit while ours is in charge, and put it back.
+
+    Pillow warns at 89 million pixels and refuses twice as many, whatever limit was asked for here. Several
+    threads may be inside at once: the one that leaves last restores what the first one found.
+    """
+    with _lift_lock:
+        _lifted.append(Image.MAX_IMAGE_PIXELS)
+        Image.MAX_IMAGE_PIXELS = None
+    try:
+        yield
+    finally:
+        with _lift_lock:
+            before = _lifted.pop()
+            if not _lifted:
+                Image.MAX_IMAGE_PIXELS = before
+
+
+@contextmanager
+def _binary_file(source: Any) -> Iterator[tuple[IO[bytes], str]]:
+    """Yield a seekable file with the encoded bytes, and what to call it in messages."""
+    if isinstance(source, (str, os.PathLike)):
+        with _open_path(Path(source)) as file:
+            yield file, str(source)
+    elif isinstance(source, (bytes, bytearray, memoryview)):
+        yield io.BytesIO(source), "the image bytes"
+    elif hasattr(source, "read"):
+        name = str(getattr(source, "name", "the image file object"))
+        try:
+            start = source.tell() if hasattr(source, "seekable") and source.seekable() else None
+            data = source.read()
+            if start is not None:  # so that the same file can be hashed and then opened
+                source.seek(start)
+        except (OSError, ValueError) as error:
+            raise ImageError(f"cannot read {name}: {error}") from error
+        if isinstance(data, str):
+            raise ImageError(f"{name} was opened as text; open it in binary mode ('rb')")
+        yield io.BytesIO(data), name
+    else:
+        kind = type(source).__name__
+        raise ImageError(f"{kind} is not an image; give a path, bytes, a file, a PIL image or an array")
+
+
+def _open_path(path: Path) -> IO[bytes]:
+    try:
+        kind = path.stat().st_mode
+        file = path.open("rb") if stat.S_ISREG(kind) else None  # a pipe could keep us waiting for ever
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        reason = str(getattr(error, "strerror", error)).lower()
+        raise ImageError(f"cannot read {path}: {reason}") from error
+    if file is None:
+        what = "a folder" if stat.S_ISDIR(kind) else "not a regular file"
+        raise ImageError(f"{path} is {what}, where one image is needed")
+    return file
+
+
+def _why(error: Exception, file: IO[bytes] | None = None) -> str:
+    """Say in plain words why Pillow could not make an image of ``file``."""
+    if file is None or not isinstance(error, UnidentifiedImageError):
+        if "truncated" in str(error).lower():
+            return "the file is cut off, it ends before the image does"
+        return f"the image data are damaged ({str(error) or type(error).__name__})"
+    file.seek(0)
+    head = file.read(1024)
+    if not head:
+        return "the file is empty (0 bytes)"
+    if head.startswith(_MAGIC):
+        return "its header is damaged, cut off, or says that the image has no pixels"
+    what = next((name for mark, name in _FOREIGN.items() if mark in head.lower()), "not an image")
+    return f"it is {what}; what can be read is {', '.join(_FORMATS)}"
+
+
+def _load(image: Image.Image, name: str, limit: int) -> None:
+    width, height = image.size
+    if width * height == 0:
+        raise ImageError(f"{name} has no pixels: it is {width} x {height}")
+    if width * height > limit:
+        raise ImageError(
+            f"{name} is {width} x {height} = {width * height:,} pixels, more than the limit of {limit:,}; if "
+            "you trust it, raise max_pixels or the environment variable NEWFOUND_MAX_PIXELS"
+        )
+    try:
+        with _without_pillows_limit():
+            image.load()
+    except Exception as error:  # decoders that are given hostile bytes raise almost anything
+        raise ImageError(f"cannot read {name}: {_why(error)}") from error
+
+
+def _decode(image: Image.Image, name: str, limit: int) -> Image.Image:
+    _load(image, name, limit)
+    try:
+        rgb = _to_rgb(_upright(image))
+    except (OSError, ValueError, KeyError) as error:
+        raise ImageError(f"cannot turn {name} (mode {image.mode}) into RGB: {error}") from error
+    rgb.info = {}  # above all the EXIF rotation, which must not be applied twice
+    return rgb
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # a picture with damaged EXIF is still a picture
+        return image
+    return image if turn is None else image.transpose(turn)
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return Image.fromarray(_wide_grey(image)).convert("RGB")
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(white, image.convert("RGBA"))
+    return image.convert("RGB")
+
+
+def _wide_grey(image: Image.Image) -> np.ndarray:
+    values = np.asarray(image)
+    if image.mode == "F" or values.min() < 0 or values.max() > 65535:
+        grey = _stretched(values)
+    else:  # mode I within 16 bits is how older versions of Pillow open a 16-bit PNG
+        grey = _from_16_bits(values)
+    if isinstance(transparent := image.info.get("transparency"), int):
+        grey[values == transparent] = 255
+    return grey
+
+
+def _from_16_bits(values: np.ndarray) -> np.ndarray:
+    return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)  # 65535 = 257 * 255; to the nearest
+
+
+def _stretched(values: np.ndarray) -> np.ndarray:
+    """Return values scaled from their finite range to 0..255; a constant image and NaN become black."""
+    values = values.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    scaled = (np.clip(values, low, high) - low) / ((high - low) or 1.0)
+    return np.rint(255 * np.nan_to_num(scaled)).astype(np.uint8)
+
+
+def _as_array(source: Any) -> np.ndarray:
+    """Return an array or tensor as H x W or H x W x (1, 3, 4), its values unchanged."""
+    try:
+        # A tensor may live on another device or want a gradient; NumPy takes neither.
+        array = np.asarray(source.detach().cpu() if hasattr(source, "detach") else source)
+    except Exception as error:
+        raise ImageError(f"cannot turn this {type(source).__name__} into an array: {error}") from error
+    if array.ndim == 3 and not isinstance(source, np.ndarray) and array.shape[0] in (1, 3, 4):
+        array = np.moveaxis(array, 0, -1)
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
+        raise ImageError(f"an array of shape {array.shape} is not an image; give H x W or H x W x 1, 3 or 4")
+    if array.size == 0:
+        raise ImageError(f"the array has no pixels: its shape is {array.shape}")
+    return array
+
+
+def _eight_bits(array: np.ndarray) -> np.ndarray:
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == bool:
+        return array.astype(np.uint8) * 255
+    if array.dtype == np.uint16:
+        return _from_16_bits(array)
+    if not np.issubdtype(array.dtype, np.floating):
+        raise ImageError(f"an array of {array.dtype} is no image; give uint8, uint16, bool or floats")
+    low, high = float(array.min()), float(array.max())
+    if not (low >= -_FLOAT_SLACK and high <= 1 + _FLOAT_SLACK):  # written so that NaN fails, too
+        raise ImageError(
+            f"the array's values run from {low:g} to {high:g}, but floats must lie in [0, 1]; "
+            "divide them by the largest value that a pixel can have"
+        )
+    return np.rint(255 * np.clip(array, 0, 1)).astype(np.uint8)
+
+
+def _digest(kind: bytes, parts: Iterable[bytes]) -> str:
+    digest = hashlib.blake2b(digest_size=16, person=kind)
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()

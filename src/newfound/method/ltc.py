@@ -1,0 +1,155 @@
+"""LTC, Learning through Creation (Sec. 3.2, 3.3 and Algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from newfound import losses
+from newfound.creation import Creator, Model, make_creator
+from newfound.errors import SettingsError
+from newfound.method._base import Batch, class_means
+from newfound.method.baseline import Baseline, BaselineSettings, CosineHead
+from newfound.threshold import AdaptiveThreshold
+
+
+@dataclass(frozen=True)
+class LTCSettings(BaselineSettings):
+    """The symbols are the paper's.
+
+    Creation: creator, space ("pixels" or "tokens"), p_gen (chance that a batch creates), creation_from_epoch (warm-up),
+        eta, across_classes, per_sample, min_lambda (mixup), eps, relative_step, sigma_0, lambda_rho (MKEE).
+    Margins: gamma_mm, m_pos, m_neg, hinge_from_epoch.
+    Threshold: tau_init, beta, q_pos, q_neg, margins_in_target (the released code moves the quantiles by the margins).
+    prototypes_start: what stands for a class not yet seen in an epoch: its "means" so far, or the "head"'s weights.
+    """
+
+    creator: str | None = "mkee"
+    space: Literal["pixels", "tokens"] = "pixels"
+    p_gen: float = 0.3
+    creation_from_epoch: int = 1
+    eta: float = 0.4
+    across_classes: bool = True
+    per_sample: bool = True
+    min_lambda: float = 0.0
+    eps: float = 0.05
+    relative_step: bool = False
+    sigma_0: float = 1.0
+    lambda_rho: float = 0.1
+    gamma_mm: float = 0.05
+    m_pos: float = 0.05
+    m_neg: float = 0.05
+    hinge_from_epoch: int = 0
+    tau_init: float = 0.7
+    beta: float = 0.001
+    q_pos: float = 0.8
+    q_neg: float = 0.2
+    margins_in_target: bool = False
+    prototypes_start: Literal["means", "head"] = "means"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("p_gen", "beta", "q_pos", "q_neg"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SettingsError(f"{name}={getattr(self, name)}: it must lie in [0, 1].")
+        if not -1 <= self.tau_init <= 1:
+            raise SettingsError(f"tau_init={self.tau_init}: a cosine lies in [-1, 1].")
+        if self.space not in ("pixels", "tokens"):
+            raise SettingsError(f'space={self.space!r}: choose "pixels" or "tokens".')
+        if self.cached and self.creator and self.space == "pixels":
+            raise SettingsError(
+                'space="pixels" needs the pixels, and cached views hold only tokens: '
+                'take space="tokens" or cached=False.'
+            )
+
+
+class LTC(Baseline):
+    """L_ce + alpha L_sup + gamma_mm L_mm (Eq. 13), with samples created from the current model."""
+
+    name = "ltc"
+    about = "Learning through Creation: the baseline with created pseudo-novel samples and a dual max-margin loss"
+    Settings = LTCSettings
+    settings: LTCSettings
+    creates = True
+
+    def __init__(self, dim: int, classes: int, settings: LTCSettings) -> None:
+        super().__init__(dim, classes, settings)
+        s = settings
+        self.creator: Creator | None = None
+        if s.creator is not None:
+            self.creator = make_creator(
+                s.creator, eta=s.eta, across_classes=s.across_classes, per_sample=s.per_sample,
+                min_lambda=s.min_lambda, eps=s.eps, relative_step=s.relative_step, sigma_0=s.sigma_0,
+                lambda_rho=s.lambda_rho,
+            )  # fmt: skip
+        margins = (s.m_pos, s.m_neg) if s.margins_in_target else (0.0, 0.0)
+        self.threshold = AdaptiveThreshold(s.tau_init, s.beta, s.q_pos, s.q_neg, *margins)
+        self.register_buffer("sums", torch.zeros(classes, dim))  # of features since the epoch's start
+        self.register_buffer("means", torch.zeros(classes, dim))  # unit prototypes from the last epoch
+        self._pending: tuple[Tensor, Tensor, Tensor, Tensor | None] | None = None
+
+    @property
+    def tau(self) -> float:
+        return self.threshold.tau
+
+    def scalars(self) -> dict[str, float]:
+        return {"tau": self.threshold.tau}
+
+    def load_scalars(self, values: dict[str, float]) -> None:
+        self.threshold.tau = values["tau"]
+
+    @torch.no_grad()
+    def start(self, features: Tensor, targets: Tensor) -> None:
+        super().start(features, targets)
+        self.means.copy_(class_means(features, targets, self.classes))  # Alg. 1, Init
+
+    @torch.no_grad()
+    def begin_epoch(self, epoch: int) -> None:
+        self.means.copy_(self.prototypes())
+        self.sums.zero_()
+
+    def prototypes(self) -> Tensor:
+        """P_k while training: the mean of what was seen of a class since the epoch's start, detached."""
+        use_head = self.settings.prototypes_start == "head" and isinstance(self.head, CosineHead)
+        fallback = nn.functional.normalize(self.head.weight.detach(), dim=1) if use_head else self.means
+        seen = self.sums.norm(dim=1, keepdim=True) > 0
+        return torch.where(seen, nn.functional.normalize(self.sums, dim=1), fallback)
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        s, n = self.settings, len(batch.targets)
+        features = batch.encode(torch.cat([batch.first, batch.second]))  # Alg. 1, step 1
+        out = self.representation_loss(features, batch.targets)
+        known = features[:n] if s.first_view_only else features
+        created = self._create(batch, features[:n].detach())  # steps 2 and 3
+        prototypes = self.prototypes()
+        s_known = losses.max_similarity(known, prototypes)  # step 4
+        s_pseudo = losses.max_similarity(batch.encode(created), prototypes) if len(created) else None
+        pos = losses.positive_margin(s_known, self.tau, s.m_pos)
+        neg = losses.negative_margin(s_pseudo, self.tau, s.m_neg) if s_pseudo is not None else pos.new_zeros(())
+        if batch.epoch >= s.hinge_from_epoch:
+            out["loss"] = out["loss"] + s.gamma_mm * (pos + neg)  # Eq. 10 and 13
+        self._pending = (features[:n].detach(), batch.targets, s_known, s_pseudo)
+        return out | {"pos": pos.detach(), "neg": neg.detach(), "created": pos.new_tensor(len(created))}
+
+    def _create(self, batch: Batch, reference: Tensor) -> Tensor:
+        none = batch.first[:0]
+        # Drawn even when nothing is created, so that runs with and without creation see the same other randomness.
+        triggered = batch.rng.random() < self.settings.p_gen
+        if self.creator is None or not triggered or batch.epoch < self.settings.creation_from_epoch:
+            return none
+        rng = np.random.default_rng(batch.rng.integers(2**63))
+        model = Model(encode=batch.encode, classify=self.head)
+        return self.creator(batch.first, batch.targets, model, reference, rng)
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        assert self._pending is not None, "after_step follows loss"
+        features, targets, s_known, s_pseudo = self._pending
+        self.sums.index_add_(0, targets, features.to(self.sums.dtype))  # step 5
+        if s_pseudo is not None:
+            self.threshold.update(s_known, s_pseudo)  # only if the batch created
+        self._pending = None

@@ -1,0 +1,131 @@
+"""Rehearsal: choosing the threshold without a single novel sample.
+
+The labelled set plays the whole story in small: some of its classes are hidden, the method learns the others from part
+of their images, then everything else is streamed and scored at many thresholds. What was best in rehearsal is taken.
+Held-out images matter: a model's own training images lie much closer to their prototypes than anything it will meet.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from newfound.discovery import PrototypeDictionary
+from newfound.evaluation import score
+from newfound.features import Encoder
+from newfound.method import Method, Settings, class_means
+from newfound.training import learn
+
+MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
+FALLBACK = 0.7  # the paper's tau_init
+_GRID = np.round(np.arange(0.10, 0.96, 0.02), 2)
+_TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The chosen threshold and the curve it was chosen from."""
+
+    threshold: float
+    grid: list[float]
+    scores: list[float]  # mean of Strict All and Named All at each threshold
+    draws: int
+    flat: tuple[float, float]  # thresholds within one point of the best
+    fallback: str | None = None  # why nothing was rehearsed
+
+    def describe(self) -> str:
+        if self.fallback:
+            return f"threshold {self.threshold:.2f}, not rehearsed: {self.fallback}"
+        low, high = self.flat
+        return (
+            f"threshold {self.threshold:.2f}, rehearsed on {self.draws} draws of hidden classes "
+            f"(score {100 * max(self.scores):.1f}; within a point of it from {low:.2f} to {high:.2f})"
+        )
+
+
+def rehearse(
+    encoder: Encoder,
+    items: list,
+    targets: np.ndarray,
+    method_class: type[Method],
+    settings: Settings,
+    *,
+    seed: int,
+    fabric,
+    draws: int = 2,
+    progress=None,
+) -> Rehearsal:
+    """Choose a threshold for this method on this labelled set. The encoder's tail is as it was afterwards."""
+    classes = int(targets.max()) + 1
+    if classes < MIN_CLASSES or len(items) < MIN_IMAGES * classes:
+        reason = (
+            f"{classes} classes with {len(items)} images are too few to hide some of them "
+            f"({MIN_CLASSES} classes of {MIN_IMAGES} images are needed); this is the paper's tau_init"
+        )
+        return Rehearsal(FALLBACK, [], [], 0, (FALLBACK, FALLBACK), reason)
+    before = copy.deepcopy(encoder.backbone.tail_state())
+    curves = []
+    for draw in range(draws):
+        rng = np.random.default_rng((seed, 77, draw))
+        taught, stream = _deal(targets, rng)
+        names = np.unique(targets[taught])
+        local = np.searchsorted(names, targets[taught])
+        method = build_method(encoder, items_at(items, taught), local, method_class, settings, len(names), seed + draw)
+        learn(
+            encoder, items_at(items, taught), local, method,
+            seed=seed + draw, fabric=fabric, progress=progress,
+        )  # fmt: skip
+        known = encoder.features(items_at(items, taught))
+        prototypes = class_means(torch.from_numpy(known), torch.from_numpy(local), len(names)).numpy()
+        features, labels = encoder.features(items_at(items, stream)), targets[stream]
+        order = rng.permutation(len(stream))
+        curves.append([_score_at(t, prototypes, names, features[order], labels[order], settings) for t in _GRID])
+        encoder.backbone.model.load_state_dict(before, strict=False)
+    curve = np.mean(curves, axis=0)
+    smooth = np.convolve(np.pad(curve, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
+    near = _GRID[smooth >= smooth.max() - 0.01]
+    return Rehearsal(
+        float(_GRID[smooth.argmax()]), _GRID.tolist(), smooth.tolist(), draws, (float(near.min()), float(near.max()))
+    )
+
+
+def build_method(
+    encoder: Encoder, items: list, targets: np.ndarray, method_class: type[Method], settings: Settings,
+    classes: int, seed: int,
+) -> Method:  # fmt: skip
+    """A method started on the labelled set's features; its own initial weights come from the seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        method = method_class(encoder.backbone.dim, classes, settings).to(encoder.device)
+    if settings.epochs:
+        features = torch.from_numpy(encoder.features(items)).to(encoder.device)
+        method.start(features, torch.from_numpy(targets).to(encoder.device))
+    return method
+
+
+def items_at(items: list, indices: np.ndarray) -> list:
+    return [items[i] for i in indices]
+
+
+def _deal(targets: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Indices to learn from and indices to stream: half of the classes are hidden, part of the others held out."""
+    classes = rng.permutation(np.unique(targets))
+    shown = set(classes[: (len(classes) + 1) // 2].tolist())
+    taught: list[int] = []
+    for label in sorted(shown):
+        members = rng.permutation(np.flatnonzero(targets == label))
+        taught.extend(members[: max(1, round(_TAUGHT_SHARE * len(members)))].tolist())
+    chosen = np.array(sorted(taught))
+    return chosen, np.setdiff1d(np.arange(len(targets)), chosen)
+
+
+def _score_at(threshold, prototypes, names, features, labels, settings: Settings) -> float:
+    dictionary = PrototypeDictionary(prototypes, threshold=float(threshold), update=settings.update)
+    out = dictionary.observe(features)
+    discovered = out.category >= len(names)
+    predicted = np.where(discovered, out.category, names[np.minimum(out.category, len(names) - 1)])
+    result = score(labels, predicted, known=names.tolist(), discovered=discovered)
+    return (result.strict.all + result.named.all) / 2

@@ -1,0 +1,66 @@
+"""The threshold: its path while training, the cut of the run, and the rehearsal that chose it."""
+
+from __future__ import annotations
+
+import math
+
+from newfound.report.charts import Axis, Chart
+from newfound.report.markup import Markup, element, join, number
+from newfound.report.story import Story
+
+
+def threshold(story: Story) -> Markup:
+    chosen = story.run.config["threshold"]
+    said = element("p", _cut(chosen["value"]), " ", f"The cut: {rule(chosen)}.")
+    figures = [figure for figure in (_path(story), _rehearsal(chosen)) if figure is not None]
+    return join(said, element("div", figures, class_="pair" if len(figures) > 1 else None))
+
+
+def rule(chosen: dict) -> str:
+    """Where a run's cut came from, without its value."""
+    return chosen["rule"].removeprefix(f"threshold {chosen['value']:.2f}, ")
+
+
+def _cut(value: float) -> str:
+    if value <= -1:
+        return "No image can found a category."
+    return f"An image founds a category if its similarity to every category there is lies below {value:.2f}."
+
+
+def _path(story: Story) -> Markup:
+    path, cut = story.run.threshold_path, story.run.threshold
+    if not path:
+        return element(
+            "p", "There is no path to show: nothing was created in training, so no threshold was learnt.", class_="note"
+        )
+    settings = story.run.config["settings"]
+    start = [(0, settings["tau_init"])] if "tau_init" in settings else []
+    points = [*start, *((step + 1, tau) for step, tau in path)]
+    steps = settings["epochs"] * math.ceil(story.run.config["data"]["images"] / settings["batch_size"])
+    end = max(steps, points[-1][0])
+    points.append((end, points[-1][1]))
+    chart = Chart(
+        Axis("training step", 0, end),
+        Axis.around("threshold", [cut, *(tau for _, tau in points)], 0.1),
+    )
+    last = points[-1][1]
+    layers = [chart.line(points, steps=True), chart.level(cut, f"the run's cut {cut:.2f}", below=last >= cut)]
+    caption = (
+        f"Learnt while training: from {points[0][1]:.3f} to {last:.3f} in {number(len(path), 'move')}, one for each "
+        "batch that created samples."
+    )
+    return element("figure", chart.draw(caption, layers), element("figcaption", caption))
+
+
+def _rehearsal(chosen: dict) -> Markup | None:
+    grid, scores = chosen.get("grid"), chosen.get("scores")
+    if not grid or not scores:
+        return None
+    percents = [100 * score for score in scores]
+    chart = Chart(Axis("threshold", grid[0], grid[-1]), Axis("score", 0, max(100, max(percents))))
+    cut = chosen["value"]
+    layers = [chart.line(list(zip(grid, percents, strict=True))), chart.upright(cut, f"chosen: {cut:.2f}")]
+    caption = (
+        "Rehearsed: how well hidden known classes were discovered at each threshold (mean of Strict All and Named All)."
+    )
+    return element("figure", chart.draw(caption, layers), element("figcaption", caption))

@@ -1,0 +1,298 @@
+"""A run: a trained recogniser, in memory and as a folder on disk.
+
+    config.json              what it is: method, settings, backbone, threshold, versions, hashes of the other files
+    classes.json             the names of the known classes, by id
+    model.safetensors        the tail and the head; with bundle also the trunk
+    prototypes.safetensors   one unit row a known class
+    log.csv, threshold.csv   how training went: a row an epoch, a row whenever the threshold moved
+    skipped.csv              images that could not be read, if any
+
+config.json is written last: a folder without it is not a finished run. Nothing in it is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file as load_arrays
+from safetensors.numpy import save_file as save_arrays
+from safetensors.torch import load_file, save_file
+
+import newfound
+from newfound import backbone as backbone_models
+from newfound import weights
+from newfound.cache import TokenCache
+from newfound.datasets import drop_unreadable, load_dataset
+from newfound.discovery import Discoverer, PrototypeDictionary
+from newfound.errors import MissingFileError, RunError
+from newfound.evaluation import StreamResult, evaluate_stream
+from newfound.features import Encoder
+from newfound.progress import Reporter
+from newfound.views import Views
+
+FORMAT = 1
+_CHECKED = ("classes.json", "model.safetensors", "prototypes.safetensors")
+
+
+@dataclass
+class Run:
+    """What `fit` makes and `load` reads."""
+
+    config: dict[str, Any]
+    classes: list[str]
+    prototypes: np.ndarray  # float32 [classes, dim], unit rows (Eq. 4)
+    encoder: Encoder
+    head: dict[str, Any] = field(default_factory=dict)  # the method's own tensors
+    log: list[dict[str, float]] = field(default_factory=list)
+    threshold_path: list[tuple[int, float]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    folder: Path | None = None
+
+    @property
+    def threshold(self) -> float:
+        return self.config["threshold"]["value"]
+
+    @property
+    def label(self) -> str:
+        """Method and preset as they are named wherever results are shown."""
+        return f"{self.config['method']}, {self.config['preset']}"
+
+    def dictionary(self, threshold: float | None = None) -> PrototypeDictionary:
+        """A fresh dictionary that knows the classes of this run.
+
+        Args:
+            threshold: another cut than the run's own.
+        """
+        settings = self.config["settings"]
+        cut = self.threshold if threshold is None else threshold
+        return PrototypeDictionary(
+            self.prototypes, threshold=cut, update=settings["update"], merge_every=settings["merge_every"]
+        )
+
+    def discoverer(self, journal: str | os.PathLike | None = None, *, threshold: float | None = None) -> Discoverer:
+        """A discoverer that starts from the known classes and keeps what it finds in memory.
+
+        Raises:
+            RunError: if a journal is asked for; this version does not have journals yet.
+        """
+        if journal is not None:
+            raise RunError(
+                "this version of newfound keeps discoveries in memory only: call discoverer() without a journal, "
+                "and keep the sightings it gives."
+            )
+        return Discoverer(self.encoder, self.dictionary(threshold), self.classes)
+
+    def evaluate(
+        self,
+        data: Any,
+        *,
+        orders: int = 3,
+        seed: int = 0,
+        class_order: bool = False,
+        threshold: float | None = None,
+        max_clusters: int | None = None,
+        reporter: Reporter | None = None,
+    ) -> StreamResult:
+        """Stream a labelled data set in several random orders and score the answers against its labels.
+
+        Labels that are this run's classes are old, all others new. Nothing is chosen by what is scored.
+
+        Args:
+            data: a folder of class folders, a CSV of path,label, or (images, labels); unreadable images are left out.
+            orders, seed, class_order, max_clusters: as in `newfound.evaluation.evaluate_stream`.
+            threshold: another cut than the run's own.
+        """
+        stream, _ = drop_unreadable(load_dataset(data))
+        with (reporter or Reporter()).stage("encoding the stream", len(stream)) as progress:
+            features = self.encoder.features(stream.items, progress)
+        names = np.array(self.classes, dtype=object)
+
+        def decide(order: np.ndarray) -> tuple[list, np.ndarray, np.ndarray]:
+            out = self.dictionary(threshold).observe(features[order])
+            discovered = out.category >= len(names)
+            answers = [int(c) if new else names[c] for c, new in zip(out.category, discovered, strict=True)]
+            return answers, discovered, self.novelty(features[order])
+
+        return evaluate_stream(
+            decide, stream.labels, self.classes,
+            orders=orders, seed=seed, class_order=class_order, max_clusters=max_clusters,
+        )  # fmt: skip
+
+    def novelty(self, features: np.ndarray) -> np.ndarray:
+        """How little features resemble any known class: minus s_max, the AUROC's input."""
+        return -(features @ self.prototypes.T).max(axis=1)
+
+    def save(self, folder: str | os.PathLike, *, bundle: bool = False) -> Path:
+        """Write the run; with `bundle` the trunk too, so that loading needs no other source of weights."""
+        folder = Path(folder)
+        backbone = self.encoder.backbone
+        bundle = bundle or backbone.weights == weights.RANDOM  # a random trunk cannot be had again
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tensors = {f"tail.{k}": v for k, v in backbone.tail_state().items()}
+            tensors |= {f"head.{k}": v for k, v in self.head.items()}
+            if bundle:
+                tensors |= {f"trunk.{k}": v for k, v in backbone.trunk_state().items()}
+            _replace(folder / "model.safetensors", lambda p: save_file(
+                {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}, p))  # fmt: skip
+            _replace(folder / "prototypes.safetensors", lambda p: save_arrays({"prototypes": self.prototypes}, p))
+            _write_json(folder / "classes.json", self.classes)
+            columns = list(dict.fromkeys(key for row in self.log for key in row)) or ["epoch"]
+            _write_csv(folder / "log.csv", columns, [[row.get(c, "") for c in columns] for row in self.log])
+            _write_csv(folder / "threshold.csv", ["step", "tau"], self.threshold_path)
+            if self.skipped:
+                _write_csv(folder / "skipped.csv", ["image", "reason"], self.skipped)
+            files = {name: _file_hash(folder / name) for name in _CHECKED}
+            self.config |= {"bundle": bundle, "files": files}
+            _write_json(folder / "config.json", self.config)
+        except OSError as error:
+            raise RunError(f"the run cannot be written to {folder}: {error.strerror or error}.") from error
+        self.folder = folder
+        return folder
+
+
+def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenCache | None = None) -> Run:
+    """Read a run from disk and check all of it.
+
+    Args:
+        folder: what `fit(out=...)` or `newfound train --out` wrote.
+        weights: where the trunk's weights are now, if they came from a local file that has moved.
+        cache: a cache for the trunk's outputs.
+
+    Raises:
+        MissingFileError: there is no such folder, or no finished run in it.
+        RunError: files are missing or damaged, do not fit together, or were written by a newer newfound.
+        WeightsError: the trunk's weights cannot be had.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise MissingFileError(f"there is no run folder {folder}.")
+    if not (folder / "config.json").is_file():
+        unfinished = (folder / "checkpoint.safetensors").is_file()
+        hint = "its training was interrupted; train again with the same settings to go on" if unfinished else (
+            "a run is a folder that `newfound train --out` wrote")  # fmt: skip
+        raise MissingFileError(f"{folder} holds no finished run: {hint}.")
+    config = _read_json(folder / "config.json")
+    _check_version(folder, config)
+    for name, expected in _field(folder, config, "files").items():
+        if not (folder / name).is_file():
+            raise RunError(f"{folder} is incomplete: {name} is missing.")
+        if _file_hash(folder / name) != expected:
+            raise RunError(f"{folder / name} has changed since the run was written, or is damaged.")
+    try:
+        classes = _read_json(folder / "classes.json")
+        prototypes = load_arrays(folder / "prototypes.safetensors")["prototypes"]
+        tensors = load_file(folder / "model.safetensors")
+    except (SafetensorError, KeyError, OSError) as error:
+        raise RunError(f"{folder} cannot be read: {error}.") from error
+    backbone = _restore_backbone(folder, config, tensors, weights)
+    if prototypes.shape != (len(classes), backbone.dim):
+        raise RunError(
+            f"{folder} does not fit together: {len(classes)} classes and {backbone.dim}-dimensional features, "
+            f"but prototypes of shape {prototypes.shape}."
+        )
+    run = Run(
+        config=config,
+        classes=classes,
+        prototypes=prototypes,
+        encoder=Encoder(backbone, Views(backbone.spec), cache=cache),
+        head={k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")},
+        log=[{k: float(v) for k, v in row.items() if v != ""} for row in _read_csv(folder / "log.csv")],
+        threshold_path=[(int(r["step"]), float(r["tau"])) for r in _read_csv(folder / "threshold.csv")],
+        skipped=[(r["image"], r["reason"]) for r in _read_csv(folder / "skipped.csv")],
+        folder=folder,
+    )
+    run.dictionary()  # checks the threshold and the prototypes
+    return run
+
+
+def _restore_backbone(folder: Path, config: dict, tensors: dict, where: str | None) -> backbone_models.Backbone:
+    described = _field(folder, config, "backbone")
+    source = weights.RANDOM if config["bundle"] else where or described["weights"]
+    backbone = backbone_models.create(
+        described["name"],
+        tune_blocks=described["tune_blocks"],
+        weights=None if source == "pretrained" else source,
+        image_size=described["image_size"],
+    )
+    parts = ("trunk.", "tail.") if config["bundle"] else ("tail.",)
+    state = {k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(parts)}
+    wanted = set(backbone.model.state_dict() if config["bundle"] else backbone.tail_state())
+    if not wanted <= set(state):
+        raise RunError(f"{folder} does not fit {described['name']}: {len(wanted - set(state))} tensors are missing.")
+    try:
+        backbone.model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise RunError(f"the weights in {folder} do not fit {described['name']} of this timm: {error}") from error
+    if backbone.trunk_hash() != described["trunk_hash"]:
+        raise RunError(
+            f"{folder} was trained on another trunk of {described['name']} than the one found here "
+            f"(weights: {source}). Give the right file with weights=PATH, or save runs with bundle=True (--bundle)."
+        )
+    backbone.weights = described["weights"]
+    return backbone
+
+
+def _check_version(folder: Path, config: dict) -> None:
+    found = _field(folder, config, "format")
+    if not isinstance(found, int) or found > FORMAT:
+        raise RunError(
+            f"{folder} was written by newfound {config.get('newfound', '?')} in format {found}; this is newfound "
+            f"{newfound.__version__}, which reads up to format {FORMAT}. Update newfound."
+        )
+
+
+def _field(folder: Path, config: dict, name: str) -> Any:
+    if not isinstance(config, dict) or name not in config:
+        raise RunError(f"{folder / 'config.json'} has no {name!r}: it is damaged or not newfound's.")
+    return config[name]
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {error}.") from error
+
+
+def _read_csv(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    _replace(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def _write_csv(path: Path, header: list[str], rows: list) -> None:
+    def write(part: Path) -> None:
+        with part.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([header, *rows])
+
+    _replace(path, write)
+
+
+def _replace(path: Path, write) -> None:
+    part = path.with_name(path.name + ".part")
+    write(part)
+    os.replace(part, path)
+
+
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest() if hasattr(
+            hashlib, "file_digest") else hashlib.blake2b(file.read(), digest_size=16).hexdigest()  # fmt: skip
+
+
+__all__ = ["FORMAT", "Run", "load"]

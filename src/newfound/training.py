@@ -1,0 +1,201 @@
+"""The one training loop: every method learns here, on Lightning Fabric, from pixels or from cached trunk outputs.
+
+Every random choice is drawn from a generator made from (seed, epoch, step), never from a running state: the same seed
+gives the same weights, threshold and log, and a run that was stopped goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from newfound.backbone import Backbone
+from newfound.checkpoints import Checkpoint
+from newfound.errors import NewfoundError
+from newfound.features import Encoder, Progress, _ahead, unit
+from newfound.images import content_hash, open_image
+from newfound.method import Batch, Method, Settings
+
+EpochEnd = Callable[[dict[str, float]], None]
+
+
+@dataclass
+class Trained:
+    """What training leaves: the method with its head, and how it went. The tail has learnt in place."""
+
+    method: Method
+    log: list[dict[str, float]] = field(default_factory=list)  # a row an epoch
+    threshold_path: list[tuple[int, float]] = field(default_factory=list)  # (step, tau) whenever tau moved
+
+
+class Learner(nn.Module):
+    """Backbone and method as one module, so that a distributed strategy sees a single forward pass."""
+
+    def __init__(self, backbone: Backbone, method: Method, *, inputs: str) -> None:
+        super().__init__()
+        self.backbone, self.method = backbone, method
+        # Creation in pixel space needs inputs that are still pixels; otherwise tokens are made first, once.
+        space = getattr(method.settings, "space", "tokens") if method.creates else "tokens"
+        self.keep_pixels = inputs == "pixels" and space == "pixels"
+        self.needs_trunk = inputs == "pixels" and not self.keep_pixels
+
+    def forward(self, first: Tensor, second: Tensor, targets: Tensor, epoch: int, rng: np.random.Generator) -> dict:
+        if self.needs_trunk:
+            first, second = self.backbone.trunk(first), self.backbone.trunk(second)
+        forward = self.backbone if self.keep_pixels else self.backbone.tail
+        batch = Batch(first, second, targets, lambda x: unit(forward(x)), epoch, rng)
+        return self.method.loss(batch)
+
+
+def learn(
+    encoder: Encoder,
+    items: Sequence,
+    targets: np.ndarray,
+    method: Method,
+    *,
+    seed: int,
+    fabric,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+    on_epoch: EpochEnd | None = None,
+) -> Trained:
+    """Train the encoder's tail and the method's head.
+
+    Args:
+        items, targets: the labelled images and their class indices.
+        fabric: a launched Lightning Fabric; it owns device, precision and strategy.
+        checkpoint: if given, training goes on from its last epoch and saves after each.
+        progress: called with the number of samples done.
+        on_epoch: called with the log's row after each epoch.
+    """
+    settings = method.settings
+    trained = Trained(method)
+    if settings.epochs == 0:
+        return trained
+    source = _source(encoder, items, settings, seed)
+    learner = Learner(encoder.backbone, method, inputs=source.space)
+    optimizer = torch.optim.AdamW(
+        [p for p in learner.parameters() if p.requires_grad], lr=settings.lr, weight_decay=settings.weight_decay
+    )
+    model, optimizer = fabric.setup(learner, optimizer)
+    labels = torch.from_numpy(np.asarray(targets, dtype=np.int64))
+    start = checkpoint.restore(learner, optimizer, trained) if checkpoint else 0
+    steps = math.ceil(len(items) / settings.batch_size)
+    for epoch in range(start, settings.epochs):
+        learner.train()
+        method.begin_epoch(epoch)
+        order = np.random.default_rng((seed, epoch, 0)).permutation(len(items))
+        batches = [order[i : i + settings.batch_size] for i in range(0, len(order), settings.batch_size)]
+        totals: dict[str, float] = {}
+        for step, (chosen, first, second) in enumerate(source.pairs(batches, epoch)):
+            rate = learning_rate(settings, epoch + step / steps)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            rng = np.random.default_rng((seed, epoch, 1, step))
+            at = [t.to(fabric.device) for t in (first, second, labels[chosen])]
+            out = model(*at, epoch, rng)
+            _check_finite(out["loss"], epoch, rate)
+            optimizer.zero_grad(set_to_none=True)
+            fabric.backward(out["loss"])
+            optimizer.step()
+            before = method.tau
+            method.after_step()
+            if method.tau is not None and method.tau != before:
+                trained.threshold_path.append((epoch * steps + step, method.tau))
+            for key, value in out.items():
+                totals[key] = totals.get(key, 0.0) + float(value.detach()) * (1 if key == "created" else len(chosen))
+            if progress:
+                progress(len(chosen))
+        row = {"epoch": epoch + 1, "lr": rate} | {k: v if k == "created" else v / len(items) for k, v in totals.items()}
+        if method.tau is not None:
+            row["tau"] = method.tau
+        trained.log.append(row)
+        if checkpoint:
+            checkpoint.save(learner, optimizer, trained)
+        if on_epoch:
+            on_epoch(row)
+    learner.eval()
+    return trained
+
+
+def learning_rate(settings: Settings, epoch: float) -> float:
+    """Linear warm-up from `warmup_lr`, then a cosine to `final_lr`, both never above the rate itself."""
+    peak, floor = settings.lr, min(settings.final_lr, settings.lr)
+    if epoch < settings.warmup_epochs:
+        low = min(settings.warmup_lr, peak)
+        return low + (peak - low) * epoch / settings.warmup_epochs
+    span = max(settings.epochs - settings.warmup_epochs, 1e-9)
+    return floor + (peak - floor) * 0.5 * (1 + math.cos(math.pi * min((epoch - settings.warmup_epochs) / span, 1.0)))
+
+
+class _Source(Protocol):
+    space: str
+
+    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]: ...
+
+
+def _source(encoder: Encoder, items: Sequence, settings: Settings, seed: int) -> _Source:
+    if settings.cached:
+        return _CachedViews(encoder, items, settings.views, seed)
+    return _FreshViews(encoder, items, seed)
+
+
+class _CachedViews:
+    """Two different stored views of each image, drawn anew every epoch."""
+
+    space = "tokens"
+
+    def __init__(self, encoder: Encoder, items: Sequence, views: int, seed: int) -> None:
+        keys = encoder.cached_views(items, views, seed=0)  # the views are the data's; a run's seed picks among them
+        self.arrays = [encoder.cache.open(key) for key in keys]
+        self.views, self.seed = views, seed
+
+    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+        rng = np.random.default_rng((self.seed, epoch, 2))
+        chosen = np.argsort(rng.random((len(self.arrays), self.views)), axis=1)[:, :2]
+        for batch in batches:
+            yield batch, self._stack(batch, chosen[batch, 0]), self._stack(batch, chosen[batch, 1])
+
+    def _stack(self, batch: np.ndarray, views: np.ndarray) -> Tensor:
+        rows = [self.arrays[i][v] for i, v in zip(batch, views, strict=True)]
+        return torch.from_numpy(np.stack(rows)).float()
+
+
+class _FreshViews:
+    """Two new random views of each image every epoch, decoded ahead in threads."""
+
+    space = "pixels"
+
+    def __init__(self, encoder: Encoder, items: Sequence, seed: int) -> None:
+        self.views, self.items, self.seed = encoder.views, items, seed
+        self.bases = [int(content_hash(item)[:12], 16) for item in items]
+
+    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+        def views(index: int) -> tuple[Tensor, Tensor]:
+            image = open_image(self.items[index])
+            seeds = [(self.seed, epoch, self.bases[index], view) for view in range(2)]
+            return self.views.random(image, seeds[0]), self.views.random(image, seeds[1])
+
+        ready = _ahead((int(i) for batch in batches for i in batch), views, depth=2 * max(map(len, batches)))
+        for batch in batches:
+            pairs = []
+            for _ in batch:
+                _, pair = next(ready)
+                if isinstance(pair, NewfoundError):
+                    raise pair
+                pairs.append(pair)
+            yield batch, torch.stack([a for a, _ in pairs]), torch.stack([b for _, b in pairs])
+
+
+def _check_finite(loss: Tensor, epoch: int, rate: float) -> None:
+    if not bool(torch.isfinite(loss)):
+        raise NewfoundError(
+            f"the loss became {float(loss)} in epoch {epoch + 1} at learning rate {rate:g}: training has diverged. "
+            f"Try a lower rate (--set lr={rate / 10:g}) or full precision."
+        )

@@ -1,0 +1,327 @@
+"""Any batching, block size, layout and filter gives exactly what a plain loop over single samples gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from newfound.discovery import Decisions, PrototypeDictionary, _filter
+
+
+class PlainLoop:
+    """The dictionary as one would write it down: Python numbers, one sample at a time, nothing clever."""
+
+    def __init__(self, prototypes, threshold, update="fixed", merge_every=None, merge_at=0.995):
+        self.vectors = {i: unit(row) for i, row in enumerate(prototypes)}
+        self.known, self.next_id, self.seen = len(prototypes), len(prototypes), 0
+        self.counts = dict.fromkeys(self.vectors, 0)
+        self.sums, self.aliases = {}, {}
+        self.threshold, self.update, self.merge_every, self.merge_at = threshold, update, merge_every, merge_at
+
+    def observe_one(self, feature, runners_up=0):
+        x = unit(feature)
+        ranking = sorted((-similarity(x, v), i) for i, v in self.vectors.items())
+        score = -ranking[0][0] if ranking else -1.0
+        if not ranking or score < self.threshold:
+            category, created, others = self.next_id, True, ranking
+            self.next_id += 1
+            self.vectors[category], self.sums[category], self.counts[category] = x, [float(v) for v in x], 1
+        else:
+            category, created, others = ranking[0][1], False, ranking[1:]
+            self.counts[category] += 1
+            if self.update == "running" and category >= self.known:
+                self.sums[category] = [s + float(v) for s, v in zip(self.sums[category], x, strict=True)]
+                self.move(category, self.sums[category])
+        self.seen += 1
+        if self.merge_every and self.seen % self.merge_every == 0:
+            self.merge_twins()
+        others = [(i, -s) for s, i in others] + [(-1, -1.0)] * runners_up
+        return category, score, created, others[:runners_up]
+
+    def move(self, category, total):
+        if any(total):
+            self.vectors[category] = unit(total)
+
+    def merge_twins(self):
+        new = [i for i in self.vectors if i >= self.known]
+        mates = {}
+        for i in new:
+            ranking = sorted((-similarity(self.vectors[i], self.vectors[j]), j) for j in new if j != i)
+            if ranking and -ranking[0][0] >= self.merge_at:
+                mates[i] = ranking[0][1]
+        for low, high in [(i, j) for i, j in mates.items() if i < j and mates.get(j) == i]:
+            if self.update == "running":
+                total = [a + b for a, b in zip(self.sums[low], self.sums[high], strict=True)]
+                self.sums[low] = total
+            else:
+                a, b = self.counts[low], self.counts[high]
+                pairs = zip(self.vectors[low], self.vectors[high], strict=True)
+                total = [a * float(x) + b * float(y) for x, y in pairs]
+            self.move(low, total)
+            self.counts[low] += self.counts.pop(high)
+            self.aliases[high] = low
+            del self.vectors[high]
+
+
+def halving_sum(terms):
+    terms = list(terms)
+    terms += [0.0] * (2 ** math.ceil(math.log2(len(terms))) - len(terms))
+    while len(terms) > 1:
+        half = len(terms) // 2
+        terms = [a + b for a, b in zip(terms[:half], terms[half:], strict=True)]
+    return terms[0]
+
+
+def similarity(a, b):
+    return max(-1.0, min(1.0, halving_sum(float(x) * float(y) for x, y in zip(a, b, strict=True))))
+
+
+def unit(row):
+    rounded = [np.float32(v) for v in row]
+    if abs(math.sqrt(halving_sum(float(v) ** 2 for v in rounded)) - 1.0) <= 1e-5:
+        return rounded
+    largest = max(abs(float(v)) for v in row)
+    scaled = [float(v) / largest for v in row]
+    norm = math.sqrt(halving_sum(v * v for v in scaled))
+    return [np.float32(v / norm) for v in scaled]
+
+
+def small_blocks(dictionary: PrototypeDictionary, rows: int) -> PrototypeDictionary:
+    dictionary._block_rows, dictionary._lane_columns = rows, max(1, rows - 1)
+    return dictionary
+
+
+def join(parts: list[Decisions]) -> dict[str, list]:
+    names = ("category", "score", "created", "runners_up_category", "runners_up_score")
+    return {name: np.concatenate([getattr(part, name) for part in parts]).tolist() for name in names}
+
+
+@st.composite
+def streams(draw):
+    """Features full of ties: lattice directions, repeats, last-bit neighbours; thresholds that scores hit."""
+    dimension = draw(st.sampled_from([1, 2, 3, 5, 8]))
+    entry = st.integers(-2, 2)
+    row = st.lists(entry, min_size=dimension, max_size=dimension).filter(any)
+    base = draw(st.lists(row, min_size=1, max_size=6))
+    rows = np.array([unit(r) for r in base], np.float32)
+    picks = draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=24))
+    features = rows[picks]
+    for i in draw(st.lists(st.integers(0, len(picks) - 1), max_size=12)):
+        j = draw(st.integers(0, dimension - 1))
+        features[i, j] = np.nextafter(features[i, j], np.float32(draw(st.sampled_from([-2, 2]))))
+    known = rows[: draw(st.integers(0, len(rows)))]
+    scores = [similarity(a, b) for a in features for b in rows]
+    threshold = draw(st.one_of(st.sampled_from(scores), st.sampled_from([-1.0, 0.0, 0.5, 1.0])))
+    nudged = math.nextafter(threshold, draw(st.sampled_from([-2.0, 2.0, threshold])))
+    return known.reshape(-1, dimension), features, max(-1.0, min(1.0, nudged))
+
+
+variants = st.fixed_dictionaries(
+    {
+        "update": st.sampled_from(["fixed", "running"]),
+        "merge_every": st.sampled_from([None, None, 1, 3, 7]),
+        "merge_at": st.sampled_from([0.995, 0.5, 1.0, -1.0]),
+    }
+)
+
+
+def cut_up(features, cuts):
+    edges = sorted({0, len(features), *(c for c in cuts if c < len(features))})
+    return [features[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def check_against_the_plain_loop(stream, variant, cuts, rows, runners_up):
+    known, features, threshold = stream
+    plain = PlainLoop(known, threshold, **variant)
+    expected = [plain.observe_one(f, runners_up) for f in features]
+
+    dictionary = small_blocks(PrototypeDictionary(known, threshold, **variant), rows)
+    got = join([dictionary.observe(part, runners_up) for part in cut_up(features, cuts)])
+
+    assert got["category"] == [e[0] for e in expected]
+    assert got["score"] == [e[1] for e in expected]
+    assert got["created"] == [e[2] for e in expected]
+    assert got["runners_up_category"] == [[i for i, _ in e[3]] for e in expected]
+    assert got["runners_up_score"] == [[s for _, s in e[3]] for e in expected]
+    assert dictionary.ids.tolist() == sorted(plain.vectors)
+    assert dictionary.prototypes.tolist() == [[float(v) for v in plain.vectors[i]] for i in sorted(plain.vectors)]
+    assert dictionary.counts.tolist() == [plain.counts[i] for i in sorted(plain.vectors)]
+    assert dictionary.aliases == plain.aliases
+    assert dictionary.seen == len(features)
+
+
+@settings(max_examples=250, deadline=None)
+@given(streams(), variants, st.sets(st.integers(1, 23)), st.integers(1, 9), st.integers(0, 3))
+def test_any_batching_equals_the_plain_loop_bit_for_bit(stream, variant, cuts, rows, runners_up):
+    check_against_the_plain_loop(stream, variant, cuts, rows, runners_up)
+
+
+@settings(max_examples=150, deadline=None)
+@given(streams(), variants, st.integers(1, 9), st.integers(0, 2), st.integers(0, 2**32 - 1))
+def test_any_filter_within_its_bound_gives_the_same_answers(stream, variant, rows, runners_up, seed):
+    """Stands for every BLAS there is: products that are wrong by anything up to the bound."""
+    rng = np.random.default_rng(seed)
+
+    def wrong_products(a, b, out=None):
+        room = _filter.bound(a.shape[1]) - 2.0**-24  # the rest is for rounding to float32
+        exact = a.astype(np.float64) @ b.astype(np.float64).T
+        wrong = (exact + room * rng.choice([-1.0, 0.0, 1.0], exact.shape)).astype(np.float32)
+        if out is None:
+            return wrong
+        out[:] = wrong
+        return out
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_filter, "products", wrong_products)
+        check_against_the_plain_loop(stream, variant, (), rows, runners_up)
+
+
+@settings(max_examples=60, deadline=None)
+@given(streams(), variants, st.integers(1, 9), st.integers(0, 2))
+def test_predict_equals_observing_each_sample_alone_and_changes_nothing(stream, variant, rows, runners_up):
+    known, features, threshold = stream
+    dictionary = small_blocks(PrototypeDictionary(known, threshold, **variant), rows)
+    dictionary.observe(features[::2])
+    before = dictionary.state()
+
+    got = dictionary.predict(features, runners_up)
+
+    for i, feature in enumerate(features):
+        alone = dictionary.copy().observe(feature, runners_up)
+        assert got.created[i] == alone.created[0]
+        assert got.category[i] == (-1 if alone.created[0] else alone.category[0])
+        assert got.score[i] == alone.score[0]
+        assert got.runners_up_category[i].tolist() == alone.runners_up_category[0].tolist()
+        assert got.runners_up_score[i].tolist() == alone.runners_up_score[0].tolist()
+    assert_same_state(dictionary.state(), before)
+
+
+@settings(max_examples=60, deadline=None)
+@given(streams(), variants, st.integers(0, 23))
+def test_a_stream_stopped_and_restored_goes_on_as_if_it_had_not_been(stream, variant, stop):
+    known, features, threshold = stream
+    whole = PrototypeDictionary(known, threshold, **variant)
+    expected = join([whole.observe(features, 1)])
+
+    first = PrototypeDictionary(known, threshold, **variant)
+    before = first.observe(features[:stop], 1)
+    second = PrototypeDictionary.from_state(first.state())
+
+    assert join([before, second.observe(features[stop:], 1)]) == expected
+    assert_same_state(second.state(), whole.state())
+
+
+def assert_same_state(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert type(a[name]) is type(b[name])
+        if isinstance(a[name], np.ndarray):
+            assert a[name].dtype == b[name].dtype
+            assert a[name].shape == b[name].shape
+            assert a[name].tobytes() == b[name].tobytes()
+        else:
+            assert a[name] == b[name]
+
+
+def crowded(seed: int, dimension: int = 96, samples: int = 400) -> np.ndarray:
+    """Features in tight bunches, whose similarities differ by less than a float32 product can tell."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((20, dimension))
+    features = centres[rng.integers(0, 20, samples)] + 1e-6 * rng.standard_normal((samples, dimension))
+    features[::5] += 0.7 * rng.standard_normal((len(features[::5]), dimension))
+    return (features / np.linalg.norm(features, axis=1, keepdims=True)).astype(np.float32)
+
+
+def canonical(a, b):
+    terms = a.astype(np.float64)[:, None] * b.astype(np.float64)
+    terms = np.pad(terms, [(0, 0), (0, 0), (0, 2 ** math.ceil(math.log2(a.shape[1])) - a.shape[1])])
+    while terms.shape[2] > 1:
+        half = terms.shape[2] // 2
+        terms = terms[:, :, :half] + terms[:, :, half:]
+    return np.clip(terms[:, :, 0], -1, 1)
+
+
+def plain_fixed(known, features, threshold):
+    """The fixed rule over a table of canonical similarities: fast enough for a stream of real size."""
+    vectors, founders = canonical(features, known), canonical(features, features)
+    columns, ids, scores = [vectors[:, k] for k in range(len(known))], [], []
+    for i in range(len(features)):
+        row = [column[i] for column in columns]
+        best = int(np.argmax(row))
+        scores.append(row[best])
+        if row[best] < threshold:
+            best = len(columns)
+            columns.append(founders[i])
+        ids.append(best)
+    return ids, scores
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bunched_features_that_float32_cannot_tell_apart_are_decided_as_one_by_one(seed):
+    features = crowded(seed)
+    known, features = features[:40], features[40:]
+    table = np.sort(canonical(features, known), axis=1)
+    assert (table[:, -1] - table[:, -2] < 2 * _filter.bound(96)).sum() > 100  # the data is as hard as it should be
+    threshold = float(np.median(table[:, -1]))  # and scores lie on the threshold itself
+
+    dictionary = PrototypeDictionary(known, threshold)
+    got = dictionary.observe(features)
+
+    ids, scores = plain_fixed(known, features, threshold)
+    assert got.category.tolist() == ids
+    assert got.score.tolist() == scores
+
+
+@pytest.mark.parametrize("update", ["fixed", "running"])
+@pytest.mark.parametrize("size", [1, 7, 64, 256])
+def test_real_sized_blocks_of_bunched_features_give_what_single_samples_give(update, size):
+    features = crowded(7)
+    settings_ = {"threshold": 0.97, "update": update, "merge_every": 90, "merge_at": 0.6}
+    one = PrototypeDictionary(features[:20], **settings_)
+    expected = join([one.observe(f, 2) for f in features])
+
+    other = PrototypeDictionary(features[:20], **settings_)
+    got = join([other.observe(features[i : i + size], 2) for i in range(0, len(features), size)])
+
+    assert got == expected
+    assert_same_state(other.state(), one.state())
+    assert len(one.aliases) > 0
+
+
+def test_the_number_of_threads_and_the_memory_layout_change_nothing():
+    features = crowded(11)
+    known = features[:30]
+    expected = join([PrototypeDictionary(known, 0.98).observe(features, 1)])
+
+    wide = np.zeros((len(features), 2 * features.shape[1] + 1), np.float32)
+    wide[:, 1::2] = features
+    layouts = {
+        "fortran": np.asfortranarray(features),
+        "strided": wide[:, 1::2],
+        "reversed twice": features[::-1].copy()[::-1],
+        "float64": features.astype(np.float64),
+        "big-endian": features.astype(">f4"),
+        "lists": features.tolist(),
+    }
+    for name, layout in layouts.items():
+        assert join([PrototypeDictionary(known, 0.98).observe(layout, 1)]) == expected, name
+    with threadpool_limits(1):
+        assert join([PrototypeDictionary(known, 0.98).observe(features, 1)]) == expected
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 64, 513, 2048])
+def test_no_product_is_further_from_the_canonical_value_than_the_bound(dimension):
+    rng = np.random.default_rng(dimension)
+    rows = np.abs(rng.standard_normal((64, dimension)))  # of one sign: nothing cancels, errors add up
+    rows = PrototypeDictionary(rows).prototypes
+    exact = canonical(rows[:16], rows)
+    assert np.abs(_filter.products(rows[:16], rows) - exact).max() <= _filter.bound(dimension)
+    worst = np.zeros((16, 64), np.float32)
+    for k in range(dimension):  # one after the other, rounded at every step: the worst order there is
+        worst += rows[:16, None, k] * rows[None, :, k]
+    assert np.abs(worst - exact).max() <= _filter.bound(dimension)
