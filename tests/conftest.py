@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,24 @@ def _home_stays_clean(tmp_path_factory):
         del os.environ["NEWFOUND_CACHE"]
     else:
         os.environ["NEWFOUND_CACHE"] = before
+
+
+@contextmanager
+def _one_thread():
+    """Models this small lose more by waiting for a second thread than they gain, on a busy machine many times over."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def one_thread():
+    """Torch works on one thread while the test runs."""
+    with _one_thread():
+        yield
 
 
 def _picture(kind: int, number: int, size: int = 24) -> np.ndarray:
@@ -117,7 +136,8 @@ def fit_tiny(tiny_weights):
         values.setdefault("weights", tiny_weights(values["backbone"]))
         if values.get("method") != "frozen":
             values = {"epochs": 2, "batch_size": 8, "views": 2} | values
-        return nf.fit(data, **values)
+        with _one_thread():
+            return nf.fit(data, **values)
 
     return fit
 

@@ -178,7 +178,9 @@ def create(
 
     packaged = weight_sources.packaged_file(name)
     if weights == weight_sources.RANDOM:
-        model = build(False)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # random, but the same every time: such a run can be resumed and repeated
+            model = build(False)
     elif weights is not None:
         model = build(False)
         weight_sources.load_file(model, Path(weights).expanduser(), name)

@@ -6,9 +6,7 @@ arrays. :func:`iter_source` turns any unlabelled source into single images, lazi
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import math
 import os
 from collections import Counter
@@ -22,10 +20,9 @@ from PIL import Image
 
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.images import find_images, is_array, is_image_path, open_image
+from newfound.tables import SEPARATORS, read_table
+from newfound.tables import write_csv as write_csv
 
-_PATH_COLUMNS = ("path", "file", "filename", "image")
-_LABEL_COLUMNS = ("label", "class", "category")
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LAYOUT = "give every class a folder of its own, as in birds/heron/1.jpg, or write a CSV of path,label"
 
 
@@ -137,8 +134,8 @@ def _load_path(path: Path) -> LabelledImages:
         return _load_folder(path)
     if not os.path.exists(path):
         raise MissingFileError(f"there is no folder or CSV file {path}")
-    if path.suffix.lower() in _SEPARATORS:
-        return _load_table(path)
+    if path.suffix.lower() in SEPARATORS:
+        return LabelledImages(*read_table(path), source=str(path))
     raise DataError(f"{path} is neither a folder nor a .csv or .tsv file; {_LAYOUT}")
 
 
@@ -163,81 +160,6 @@ def _load_folder(root: Path) -> LabelledImages:
     labels = _label_texts([name for name, paths in found.items() for _ in paths])
     empty = tuple(name for name, paths in found.items() if not paths)
     return LabelledImages(items, labels, source=str(root), empty_classes=empty, stray_images=stray)
-
-
-def _load_table(path: Path) -> LabelledImages:
-    rows = _read_rows(path)
-    path_column, label_column = 0, 1
-    header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    path_names = [name for name in _PATH_COLUMNS if name in header]
-    label_names = [name for name in _LABEL_COLUMNS if name in header]
-    if path_names and label_names:
-        path_column, label_column = header.index(path_names[0]), header.index(label_names[0])
-        rows = rows[1:]
-    if not rows:
-        raise DataError(f"{path} lists no images; it needs one row of path,label for each")
-    items, labels = [], []
-    for line, cells in rows:
-        if len(cells) <= max(path_column, label_column):
-            raise DataError(f"{path}, line {line}: a path and a label are needed, but there is only {cells}")
-        name, label = cells[path_column], cells[label_column].strip()
-        if not name.strip() or not label:
-            raise DataError(f"{path}, line {line}: the {'label' if name.strip() else 'path'} is empty")
-        candidates = [path.parent / name, path.parent / name.strip()]
-        item = next((candidate for candidate in candidates if os.path.isfile(candidate)), None)
-        if item is None:
-            hint = "; a header must name the columns path and label" if line == 1 else ""
-            raise MissingFileError(f"{path}, line {line}: there is no file {candidates[0]}{hint}")
-        items.append(item)
-        labels.append(label)
-    return LabelledImages(items, labels, source=str(path))
-
-
-def _read_rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the rows that are not blank, each with the number of the line it starts on."""
-    rows, line = [], 1
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=_SEPARATORS[path.suffix.lower()], strict=True)
-            for cells in reader:
-                if any(cell.strip() for cell in cells):
-                    rows.append((line, cells))
-                line = reader.line_num + 1
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text ({error.reason}); save it as 'CSV UTF-8'") from None
-    except csv.Error as error:
-        raise DataError(f"{path}, line {line}: {error}") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    return rows
-
-
-def write_csv(data: LabelledImages, path: str | os.PathLike[str]) -> None:
-    """Write ``data`` as a table that :func:`load_dataset` reads; paths below its folder are written relative.
-
-    Raises :class:`DataError` for images in memory, which have no path to write, for a name that does not end
-    in .csv or .tsv, and for a file that cannot be written.
-    """
-    target = Path(path)
-    if target.suffix.lower() not in _SEPARATORS:
-        raise DataError(f"{target} must end in .csv or .tsv, so that it can be read again")
-    folder = target.parent.absolute()
-    text = io.StringIO(newline="")
-    table = csv.writer(text, delimiter=_SEPARATORS[target.suffix.lower()])
-    table.writerow((_PATH_COLUMNS[0], _LABEL_COLUMNS[0]))
-    for index, (item, label) in enumerate(zip(data.items, data.labels, strict=True)):
-        if not isinstance(item, (str, os.PathLike)):
-            raise DataError(f"image {index} of {data.source} is in memory; a CSV can only list files")
-        file = Path(item).absolute()
-        # Not os.path.relpath: its '..' would lead elsewhere if the folder is reached through a link.
-        shown = file.relative_to(folder) if file.is_relative_to(folder) else file
-        table.writerow((shown.as_posix(), label))
-    try:
-        target.write_bytes(text.getvalue().encode("utf-8"))
-    except UnicodeEncodeError as error:
-        raise DataError(f"a path or label of {data.source} is not valid Unicode: {error.object!r}") from None
-    except OSError as error:
-        raise DataError(f"cannot write {target}: {error.strerror}") from error
 
 
 def check_trainable(data: LabelledImages, *, min_classes: int = 2, min_per_class: int = 2) -> None:

@@ -41,6 +41,7 @@ class Encoder:
 
     def __init__(self, backbone: Backbone, views: Views, *, cache: TokenCache | None = None, batch: int = 64) -> None:
         self.backbone, self.views, self.cache, self.batch = backbone, views, cache, batch
+        self.centre: np.ndarray | None = None  # a feature that all others are seen from, if set
         self._identity = (backbone.name, backbone.trunk_hash(), backbone.tune_blocks, backbone.split)
 
     @property
@@ -61,15 +62,23 @@ class Encoder:
 
     def features(self, items: Sequence, progress: Progress | None = None) -> np.ndarray:
         """Features of a finite list, all of which must be readable (the first error is raised)."""
-        parts = []
+        features, _, errors = self.readable(items, progress)
+        for error in errors.values():
+            raise error
+        return features
+
+    def readable(
+        self, items: Sequence, progress: Progress | None = None
+    ) -> tuple[np.ndarray, list[int], dict[int, NewfoundError]]:
+        """Features of the images of a list that can be read, their positions, and the errors of the others."""
+        parts, errors, seen = [np.zeros((0, self.backbone.dim), np.float32)], {}, 0
         for block in self.stream(items):
-            for error in block.errors:
-                if error is not None:
-                    raise error
             parts.append(block.features)
+            errors |= {seen + i: error for i, error in enumerate(block.errors) if error is not None}
+            seen += len(block.items)
             if progress:
                 progress(len(block.items))
-        return np.concatenate(parts) if parts else np.zeros((0, self.backbone.dim), np.float32)
+        return np.concatenate(parts), [i for i in range(seen) if i not in errors], errors
 
     def _tokens_or_pixels(self, item: object) -> tuple[str | None, Tensor]:
         """In a decoding thread: the cached tokens, or the pixels to compute them from."""
@@ -106,7 +115,10 @@ class Encoder:
         """Unit features of the tokens of some images."""
         with torch.inference_mode():
             batch = torch.stack([t.float() for t in tokens]).to(self.device)
-            return unit(self.backbone.tail(batch).float()).cpu().numpy()
+            features = unit(self.backbone.tail(batch).float())
+            if self.centre is not None:
+                features = seen_from(torch.from_numpy(self.centre).to(features), features)
+            return features.cpu().numpy()
 
     def cached_views(
         self, items: Sequence, count: int, seed: int, progress: Progress | None = None
@@ -139,6 +151,11 @@ class Encoder:
 def unit(z: Tensor) -> Tensor:
     """f(x) = z(x) / |z(x)|, the feature of Sec. 3.1."""
     return F.normalize(z, dim=-1)
+
+
+def seen_from(centre: Tensor, features: Tensor) -> Tensor:
+    """Unit directions from a centre, such as the labelled set's mean, to features."""
+    return unit(features - centre)
 
 
 def half_or_float(tokens: Tensor) -> Tensor:

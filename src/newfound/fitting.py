@@ -15,14 +15,14 @@ from newfound import backbone as backbone_models
 from newfound import presets
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
-from newfound.datasets import LabelledImages, check_trainable, drop_unreadable, load_dataset
-from newfound.errors import RunError
+from newfound.datasets import LabelledImages, check_trainable, item_name, load_dataset
+from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
 from newfound.images import content_hash
 from newfound.logs import TensorBoardLog
-from newfound.method import class_means, get_method
+from newfound.method import get_method
 from newfound.progress import Reporter
-from newfound.rehearsal import Rehearsal, build_method, rehearse
+from newfound.rehearsal import Rehearsal, build_method, known_prototypes, rehearse
 from newfound.run import FORMAT, Run
 from newfound.training import learn
 from newfound.views import Augmentation, Views
@@ -88,12 +88,14 @@ def fit(
         short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
     resolved = presets.resolve(method, preset, short=short, overrides=settings | {"epochs": epochs})
     folder = _prepare(out, overwrite)
-    labelled, skipped = _readable(load_dataset(data), reporter)
+    labelled = load_dataset(data)
+    check_trainable(labelled)
     fabric = _launch(accelerator, devices, num_nodes, strategy, precision)
     model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
     model.to(fabric.device)
     augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
     encoder = Encoder(model, Views(model.spec, augmentation), cache=TokenCache(cache))
+    labelled, skipped = _readable(labelled, encoder, reporter)
     config = {
         "format": FORMAT,
         "newfound": newfound.__version__,
@@ -124,8 +126,6 @@ def fit(
 def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric, checkpoint, reporter) -> Run:
     items, targets, seed = list(labelled.items), labelled.targets, config["seed"]
     method_class = get_method(config["method"])
-    with reporter.stage("reading images", len(items)) as progress:
-        encoder.features(items, progress)
     if settings.cached and settings.epochs:
         with reporter.stage("caching views", len(items)) as progress:
             encoder.cached_views(items, settings.views, seed=0, progress=progress)
@@ -144,8 +144,7 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
             seed=seed, fabric=fabric, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
         )  # fmt: skip
         board.close()
-    features = encoder.features(items)
-    prototypes = class_means(torch.from_numpy(features), torch.from_numpy(targets), len(labelled.classes)).numpy()
+    prototypes = known_prototypes(encoder, items, targets, settings)
     config["threshold"] = _threshold(settings, method, chosen)
     return Run(
         config=config,
@@ -187,14 +186,16 @@ def _prepare(out: str | os.PathLike | None, overwrite: bool) -> Path | None:
     return folder
 
 
-def _readable(data: LabelledImages, reporter: Reporter) -> tuple[LabelledImages, list[tuple[str, str]]]:
-    check_trainable(data)
-    with reporter.stage("checking images", len(data)) as progress:
-        readable, skipped = drop_unreadable(data, progress=progress)
+def _readable(data: LabelledImages, encoder: Encoder, reporter: Reporter) -> tuple[LabelledImages, list]:
+    """The images that can be read, and (name, reason) of the others; their tokens are in the cache afterwards."""
+    with reporter.stage("reading images", len(data)) as progress:
+        _, positions, errors = encoder.readable(data.items, progress)
+    skipped = [(item_name(data.items[i], i), str(error)) for i, error in errors.items()]
     if skipped:
         reporter.say(f"{len(skipped)} images cannot be read and are left out; the first: {skipped[0][1]}")
-    check_trainable(readable)
-    return readable, skipped
+        data = data.subset(positions)
+        check_trainable(data)
+    return data, skipped
 
 
 def _launch(accelerator: str, devices, num_nodes: int, strategy: str, precision: str):
@@ -206,9 +207,13 @@ def _launch(accelerator: str, devices, num_nodes: int, strategy: str, precision:
     logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fabric = Fabric(
-            accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy, precision=precision
-        )
+        try:
+            fabric = Fabric(
+                accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy, precision=precision
+            )
+        except (ValueError, TypeError, RuntimeError) as error:  # Fabric refuses what is not here, or does not exist
+            asked = f"accelerator={accelerator}, devices={devices}, strategy={strategy}, precision={precision}"
+            raise SettingsError(f"this machine cannot train with {asked}: {error}") from error
         fabric.launch()
     return fabric
 

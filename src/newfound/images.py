@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import IO, Any
 
-import numpy as np
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
+from newfound._pixels import as_array, eight_bits, to_rgb, upright
 from newfound.errors import DataError, ImageError, MissingFileError, SettingsError
 
 MAX_PIXELS = 100_000_000
@@ -37,16 +37,6 @@ _FOREIGN = {
     b"ftypavif": "an AVIF image",
     b"ftyphei": "a HEIC image",
 }
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-_FLOAT_SLACK = 1e-3  # resampling overshoots [0, 1] a little
 
 
 def open_image(source: Any, *, max_pixels: int | None = None) -> Image.Image:
@@ -67,7 +57,7 @@ def open_image(source: Any, *, max_pixels: int | None = None) -> Image.Image:
     if isinstance(source, Image.Image):
         return _decode(source, "the PIL image", limit)
     if is_array(source):
-        return _decode(Image.fromarray(_eight_bits(_as_array(source))), "the array", limit)
+        return _decode(Image.fromarray(eight_bits(as_array(source))), "the array", limit)
     with _binary_file(source) as (file, name), _without_pillows_limit():
         try:
             image = Image.open(file, formats=_FORMATS)
@@ -84,11 +74,11 @@ def content_hash(source: Any) -> str:
     """
     if isinstance(source, Image.Image):
         _load(source, "the PIL image", _pixel_limit(None))
-        image = _upright(source)
+        image = upright(source)
         about = repr((image.mode, image.size, image.info.get("transparency")))
         return _digest(b"pil", [about.encode(), bytes(image.getpalette(None) or b""), image.tobytes()])
     if is_array(source):
-        array = _as_array(source)
+        array = as_array(source)
         return _digest(b"array", [repr((array.dtype.str, array.shape)).encode(), array.tobytes()])
     with _binary_file(source) as (file, name):
         try:
@@ -269,88 +259,11 @@ def _load(image: Image.Image, name: str, limit: int) -> None:
 def _decode(image: Image.Image, name: str, limit: int) -> Image.Image:
     _load(image, name, limit)
     try:
-        rgb = _to_rgb(_upright(image))
+        rgb = to_rgb(upright(image))
     except (OSError, ValueError, KeyError) as error:
         raise ImageError(f"cannot turn {name} (mode {image.mode}) into RGB: {error}") from error
     rgb.info = {}  # above all the EXIF rotation, which must not be applied twice
     return rgb
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    try:
-        turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # a picture with damaged EXIF is still a picture
-        return image
-    return image if turn is None else image.transpose(turn)
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        return Image.fromarray(_wide_grey(image)).convert("RGB")
-    if image.has_transparency_data:
-        white = Image.new("RGBA", image.size, "white")
-        image = Image.alpha_composite(white, image.convert("RGBA"))
-    return image.convert("RGB")
-
-
-def _wide_grey(image: Image.Image) -> np.ndarray:
-    values = np.asarray(image)
-    if image.mode == "F" or values.min() < 0 or values.max() > 65535:
-        grey = _stretched(values)
-    else:  # mode I within 16 bits is how older versions of Pillow open a 16-bit PNG
-        grey = _from_16_bits(values)
-    if isinstance(transparent := image.info.get("transparency"), int):
-        grey[values == transparent] = 255
-    return grey
-
-
-def _from_16_bits(values: np.ndarray) -> np.ndarray:
-    return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)  # 65535 = 257 * 255; to the nearest
-
-
-def _stretched(values: np.ndarray) -> np.ndarray:
-    """Return values scaled from their finite range to 0..255; a constant image and NaN become black."""
-    values = values.astype(np.float64)
-    finite = values[np.isfinite(values)]
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
-    scaled = (np.clip(values, low, high) - low) / ((high - low) or 1.0)
-    return np.rint(255 * np.nan_to_num(scaled)).astype(np.uint8)
-
-
-def _as_array(source: Any) -> np.ndarray:
-    """Return an array or tensor as H x W or H x W x (1, 3, 4), its values unchanged."""
-    try:
-        # A tensor may live on another device or want a gradient; NumPy takes neither.
-        array = np.asarray(source.detach().cpu() if hasattr(source, "detach") else source)
-    except Exception as error:
-        raise ImageError(f"cannot turn this {type(source).__name__} into an array: {error}") from error
-    if array.ndim == 3 and not isinstance(source, np.ndarray) and array.shape[0] in (1, 3, 4):
-        array = np.moveaxis(array, 0, -1)
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
-        raise ImageError(f"an array of shape {array.shape} is not an image; give H x W or H x W x 1, 3 or 4")
-    if array.size == 0:
-        raise ImageError(f"the array has no pixels: its shape is {array.shape}")
-    return array
-
-
-def _eight_bits(array: np.ndarray) -> np.ndarray:
-    if array.ndim == 3 and array.shape[2] == 1:
-        array = array[..., 0]
-    if array.dtype == np.uint8:
-        return array
-    if array.dtype == bool:
-        return array.astype(np.uint8) * 255
-    if array.dtype == np.uint16:
-        return _from_16_bits(array)
-    if not np.issubdtype(array.dtype, np.floating):
-        raise ImageError(f"an array of {array.dtype} is no image; give uint8, uint16, bool or floats")
-    low, high = float(array.min()), float(array.max())
-    if not (low >= -_FLOAT_SLACK and high <= 1 + _FLOAT_SLACK):  # written so that NaN fails, too
-        raise ImageError(
-            f"the array's values run from {low:g} to {high:g}, but floats must lie in [0, 1]; "
-            "divide them by the largest value that a pixel can have"
-        )
-    return np.rint(255 * np.clip(array, 0, 1)).astype(np.uint8)
 
 
 def _digest(kind: bytes, parts: Iterable[bytes]) -> str:

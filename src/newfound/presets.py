@@ -32,7 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "default": {
         "lr": 1e-4, "weight_decay": 0.05, "head": "cosine",
-        "threshold": "rehearsed", "update": "running",
+        "threshold": "rehearsed", "centre": True, "update": "running",
         "alpha": 0.3, "gamma_mm": 0.5, "m_pos": 0.05, "m_neg": 0.05,
         "tau_init": 0.7, "beta": 0.01, "q_pos": 0.2, "q_neg": 0.8,
         "eps": 0.05, "relative_step": True, "min_lambda": 0.3, "eta": 1.0,

@@ -42,4 +42,4 @@ class BarReporter(Reporter):
             yield lambda done: bar.advance(task, done)
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False)
+        self.console.print(message, highlight=False, markup=False, soft_wrap=True)

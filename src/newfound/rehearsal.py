@@ -15,7 +15,7 @@ import torch
 
 from newfound.discovery import PrototypeDictionary
 from newfound.evaluation import score
-from newfound.features import Encoder
+from newfound.features import Encoder, seen_from
 from newfound.method import Method, Settings, class_means
 from newfound.training import learn
 
@@ -78,12 +78,12 @@ def rehearse(
             encoder, items_at(items, taught), local, method,
             seed=seed + draw, fabric=fabric, progress=progress,
         )  # fmt: skip
-        known = encoder.features(items_at(items, taught))
-        prototypes = class_means(torch.from_numpy(known), torch.from_numpy(local), len(names)).numpy()
+        prototypes = known_prototypes(encoder, items_at(items, taught), local, settings)
         features, labels = encoder.features(items_at(items, stream)), targets[stream]
         order = rng.permutation(len(stream))
         curves.append([_score_at(t, prototypes, names, features[order], labels[order], settings) for t in _GRID])
         encoder.backbone.model.load_state_dict(before, strict=False)
+        encoder.centre = None
     curve = np.mean(curves, axis=0)
     smooth = np.convolve(np.pad(curve, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
     near = _GRID[smooth >= smooth.max() - 0.01]
@@ -104,6 +104,15 @@ def build_method(
         features = torch.from_numpy(encoder.features(items)).to(encoder.device)
         method.start(features, torch.from_numpy(targets).to(encoder.device))
     return method
+
+
+def known_prototypes(encoder: Encoder, items: list, targets: np.ndarray, settings: Settings) -> np.ndarray:
+    """P_k of the labelled set (Eq. 4), seen from its centre if the settings say so; the encoder keeps the centre."""
+    features = torch.from_numpy(encoder.features(items))
+    if settings.centre:
+        centre = features.mean(dim=0)
+        encoder.centre, features = centre.numpy(), seen_from(centre, features)
+    return class_means(features, torch.from_numpy(targets), int(targets.max()) + 1).numpy()
 
 
 def items_at(items: list, indices: np.ndarray) -> list:

@@ -3,7 +3,7 @@
     config.json              what it is: method, settings, backbone, threshold, versions, hashes of the other files
     classes.json             the names of the known classes, by id
     model.safetensors        the tail and the head; with bundle also the trunk
-    prototypes.safetensors   one unit row a known class
+    prototypes.safetensors   one unit row a known class, and the centre that features are seen from, if any
     log.csv, threshold.csv   how training went: a row an epoch, a row whenever the threshold moved
     skipped.csv              images that could not be read, if any
 
@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file as load_arrays
-from safetensors.numpy import save_file as save_arrays
-from safetensors.torch import load_file, save_file
+from safetensors.numpy import save as save_arrays
+from safetensors.torch import load_file, save
 
 import newfound
 from newfound import backbone as backbone_models
 from newfound import weights
 from newfound.cache import TokenCache
-from newfound.datasets import drop_unreadable, load_dataset
+from newfound.datasets import load_dataset
 from newfound.discovery import Discoverer, PrototypeDictionary
 from newfound.errors import MissingFileError, RunError
 from newfound.evaluation import StreamResult, evaluate_stream
@@ -110,9 +110,10 @@ class Run:
             orders, seed, class_order, max_clusters: as in `newfound.evaluation.evaluate_stream`.
             threshold: another cut than the run's own.
         """
-        stream, _ = drop_unreadable(load_dataset(data))
+        stream = load_dataset(data)
         with (reporter or Reporter()).stage("encoding the stream", len(stream)) as progress:
-            features = self.encoder.features(stream.items, progress)
+            features, readable, _ = self.encoder.readable(stream.items, progress)
+        labels = stream.subset(readable).labels
         names = np.array(self.classes, dtype=object)
 
         def decide(order: np.ndarray) -> tuple[list, np.ndarray, np.ndarray]:
@@ -122,13 +123,17 @@ class Run:
             return answers, discovered, self.novelty(features[order])
 
         return evaluate_stream(
-            decide, stream.labels, self.classes,
+            decide, labels, self.classes,
             orders=orders, seed=seed, class_order=class_order, max_clusters=max_clusters,
         )  # fmt: skip
 
     def novelty(self, features: np.ndarray) -> np.ndarray:
         """How little features resemble any known class: minus s_max, the AUROC's input."""
         return -(features @ self.prototypes.T).max(axis=1)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        centre = self.encoder.centre
+        return {"prototypes": self.prototypes} | ({} if centre is None else {"centre": centre})
 
     def save(self, folder: str | os.PathLike, *, bundle: bool = False) -> Path:
         """Write the run; with `bundle` the trunk too, so that loading needs no other source of weights."""
@@ -141,9 +146,10 @@ class Run:
             tensors |= {f"head.{k}": v for k, v in self.head.items()}
             if bundle:
                 tensors |= {f"trunk.{k}": v for k, v in backbone.trunk_state().items()}
-            _replace(folder / "model.safetensors", lambda p: save_file(
-                {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}, p))  # fmt: skip
-            _replace(folder / "prototypes.safetensors", lambda p: save_arrays({"prototypes": self.prototypes}, p))
+            copies = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
+            # As bytes: safetensors' own files can be read by their owner only, and runs are shared.
+            _replace(folder / "model.safetensors", lambda part: part.write_bytes(save(copies)))
+            _replace(folder / "prototypes.safetensors", lambda part: part.write_bytes(save_arrays(self._arrays())))
             _write_json(folder / "classes.json", self.classes)
             columns = list(dict.fromkeys(key for row in self.log for key in row)) or ["epoch"]
             _write_csv(folder / "log.csv", columns, [[row.get(c, "") for c in columns] for row in self.log])
@@ -189,7 +195,8 @@ def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenC
             raise RunError(f"{folder / name} has changed since the run was written, or is damaged.")
     try:
         classes = _read_json(folder / "classes.json")
-        prototypes = load_arrays(folder / "prototypes.safetensors")["prototypes"]
+        arrays = load_arrays(folder / "prototypes.safetensors")
+        prototypes = arrays["prototypes"]
         tensors = load_file(folder / "model.safetensors")
     except (SafetensorError, KeyError, OSError) as error:
         raise RunError(f"{folder} cannot be read: {error}.") from error
@@ -199,11 +206,13 @@ def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenC
             f"{folder} does not fit together: {len(classes)} classes and {backbone.dim}-dimensional features, "
             f"but prototypes of shape {prototypes.shape}."
         )
+    encoder = Encoder(backbone, Views(backbone.spec), cache=cache)
+    encoder.centre = arrays.get("centre")
     run = Run(
         config=config,
         classes=classes,
         prototypes=prototypes,
-        encoder=Encoder(backbone, Views(backbone.spec), cache=cache),
+        encoder=encoder,
         head={k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")},
         log=[{k: float(v) for k, v in row.items() if v != ""} for row in _read_csv(folder / "log.csv")],
         threshold_path=[(int(r["step"]), float(r["tau"])) for r in _read_csv(folder / "threshold.csv")],

@@ -14,11 +14,11 @@ import pytest
 from PIL import Image
 
 # Small enough for a busy machine: few images, small inputs, two stored views, no rehearsal.
-QUICK = ["--short", "--image-size", "32", "--epochs", "1", "--set", "views=2", "--set", "threshold=0.6"]
-COLOURS = {"blue": (30, 40, 220), "green": (40, 200, 60), "red": (220, 40, 30), "yellow": (230, 220, 40)}
+_QUICK = ["--short", "--image-size", "32", "--epochs", "1", "--set", "views=2", "--set", "threshold=0.6"]
+_COLOURS = {"blue": (30, 40, 220), "green": (40, 200, 60), "red": (220, 40, 30), "yellow": (230, 220, 40)}
 
 
-def paint(folder: Path, colour: tuple[int, int, int], count: int, seed: int = 0) -> list[Path]:
+def _paint(folder: Path, colour: tuple[int, int, int], count: int, seed: int = 0) -> list[Path]:
     """Noisy patches of one colour as PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng((seed, *colour))
@@ -30,12 +30,19 @@ def paint(folder: Path, colour: tuple[int, int, int], count: int, seed: int = 0)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of their own, no network, and one thread: on images this small more threads only wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("NEWFOUND_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.delenv("NEWFOUND_DEBUG", raising=False)
         yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +50,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Blue, green and red, four images each."""
     root = tmp_path_factory.mktemp("labelled")
     for name in ("blue", "green", "red"):
-        paint(root / name, COLOURS[name], 4)
+        _paint(root / name, _COLOURS[name], 4)
     return root
 
 
@@ -52,8 +59,18 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Other images of two known classes and of one that is not known."""
     root = tmp_path_factory.mktemp("stream")
     for name in ("blue", "red", "yellow"):
-        paint(root / name, COLOURS[name], 3, seed=1)
+        _paint(root / name, _COLOURS[name], 3, seed=1)
     return root
+
+
+@pytest.fixture(scope="session")
+def paint() -> Callable[..., list[Path]]:
+    return _paint
+
+
+@pytest.fixture(scope="session")
+def quick() -> list[str]:
+    return list(_QUICK)
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +86,7 @@ def invoke() -> Callable[..., Any]:
     return call
 
 
-def process(*args: object, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
+def _start(*args: object, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
     """Start the command as a process of its own, with pipes."""
     return subprocess.Popen(
         [sys.executable, "-m", "newfound", *map(str, args)],
@@ -80,12 +97,14 @@ def process(*args: object, env: dict[str, str] | None = None, **options: Any) ->
 
 @pytest.fixture(scope="session")
 def start() -> Callable[..., subprocess.Popen[str]]:
-    return process
+    return _start
 
 
 @pytest.fixture(scope="session")
-def run(labelled: Path, invoke: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(
+    labelled: Path, invoke: Callable[..., Any], quick: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "colours"
-    result = invoke("train", labelled, "--out", folder, *QUICK)
+    result = invoke("train", labelled, "--out", folder, *quick)
     assert result.exit_code == 0, result.stderr
     return folder

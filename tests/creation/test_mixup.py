@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from newfound.creation import Mixup, creators, draw_partners, make_creator
 from newfound.errors import SettingsError
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 labels = st.lists(st.integers(0, 3), min_size=1, max_size=12)
 seeds = st.integers(0, 2**32)
 
@@ -106,5 +108,5 @@ def test_every_listed_creator_can_be_made_and_an_unknown_one_gets_the_list():
     for name, about in creators().items():
         assert about
         assert callable(make_creator(name, eps=0.1, eta=0.5))
-    with pytest.raises(SettingsError, match="no creator 'mixupp'.*mkee.*mixup"):
+    with pytest.raises(SettingsError, match=r"no creator 'mixupp'.*mkee.*mixup"):
         make_creator("mixupp")

@@ -8,15 +8,13 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from newfound.errors import DataError, NewfoundError, SettingsError
-
-if TYPE_CHECKING:
-    from newfound.run import Run
+from newfound.progress import BarReporter, Reporter
 
 FAILED, MISUSED, PARTLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
@@ -26,7 +24,9 @@ Labelled = Annotated[
     str, typer.Argument(metavar="DATA", help="A folder with one folder a class, or a CSV of path,label.")
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `newfound train --out` wrote.")]
-Threshold = Annotated[float | None, typer.Option(metavar="X", help="Another cut than the run's own, in -1 to 1.")]
+Threshold = Annotated[
+    float | None, typer.Option(min=-1, max=1, metavar="X", help="Another cut than the run's own.")
+]
 TrunkWeights = Annotated[
     str | None, typer.Option(metavar="PATH", help="Where the backbone's weight file is now, if it has moved.")
 ]
@@ -45,11 +45,23 @@ class CarefulGroup(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # the reader, such as `head`, has seen enough
             raise typer.Exit(PIPE_CLOSED) from None
-        except (NewfoundError, OSError) as error:
-            if os.environ.get("NEWFOUND_DEBUG") == "1":
+        except Exception as error:
+            if _is_typers(error) or os.environ.get("NEWFOUND_DEBUG") == "1":
                 raise
-            say(f"newfound: {error}")
+            say(f"newfound: {_in_one_line(error)}")
             raise typer.Exit(MISUSED if isinstance(error, SettingsError) else FAILED) from None
+
+
+def _is_typers(error: Exception) -> bool:
+    """Whether this is how typer itself ends a command, such as a usage error; older versions leave that to click."""
+    return type(error).__module__.partition(".")[0] in ("typer", "click")
+
+
+def _in_one_line(error: Exception) -> str:
+    if isinstance(error, (NewfoundError, OSError)):
+        return str(error)
+    what = f"{type(error).__name__}: {error}".replace("\n", " ")
+    return f"unexpected {what} (NEWFOUND_DEBUG=1 shows where; please report it)"
 
 
 def flush_quietly() -> None:
@@ -76,6 +88,23 @@ def say(message: str) -> None:
 
 def warn(message: str) -> None:
     say(f"newfound: warning: {message}")
+
+
+class _LineReporter(Reporter):
+    """Says what a person should see and draws no bars, which only litter a log."""
+
+    def say(self, message: str) -> None:
+        say(message)
+
+
+def watcher() -> Reporter:
+    """The reporter for long work: bars where someone may be watching standard error."""
+    return BarReporter() if sys.stderr.isatty() else _LineReporter()
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """`1 image`, `2 images`."""
+    return f"{count} {one if count == 1 else many}"
 
 
 def print_json(value: Any) -> None:
@@ -112,11 +141,3 @@ def print_table(rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
 def command(*words: object) -> str:
     """A command as it can be pasted into a shell."""
     return "  newfound " + shlex.join(str(word) for word in words)
-
-
-def open_run(folder: Path, weights: str | None, *, cached: bool = False) -> Run:
-    """Load a run; with `cached`, what its trunk computes is kept on disk for the next time."""
-    from newfound.cache import TokenCache
-    from newfound.run import load
-
-    return load(folder, weights=weights, cache=TokenCache() if cached else None)

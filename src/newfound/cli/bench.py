@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import AsJson, print_json, print_table
+from newfound.cli._common import AsJson, print_json, print_table, watcher
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -32,9 +32,8 @@ def speed(
     newfound bench speed --only observe --json
     """
     from newfound.benchmarks.speed import run_speed
-    from newfound.progress import BarReporter
 
-    rows = run_speed(only or None, BarReporter())
+    rows = run_speed(only or None, watcher())
     if as_json:
         print_json([row.as_dict() for row in rows])
         return

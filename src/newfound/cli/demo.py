@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import AsJson, Seed, print_json, print_table
+from newfound.cli._common import AsJson, Seed, print_json, print_table, watcher
 
 
 def demo(
@@ -30,9 +30,8 @@ def demo(
     was discovered when, how the threshold moved, and who was taken for whom.
     """
     from newfound.demo import run_demo
-    from newfound.progress import BarReporter
 
-    result = run_demo(data, out, seed=seed, reporter=BarReporter(), everything=everything)
+    result = run_demo(data, out, seed=seed, reporter=watcher(), everything=everything)
     if as_json:
         print_json(result.as_dict())
         return

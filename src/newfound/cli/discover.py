@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from newfound.cli._common import INTERRUPTED, PARTLY, RunFolder, Threshold, TrunkWeights, open_run, say
+from newfound.cli._common import INTERRUPTED, PARTLY, RunFolder, Threshold, TrunkWeights, counted, say
 from newfound.errors import DataError
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def discover(
     error; the stream goes on, and the exit code is 3. It is 0 when everything
     was read, and 1 when there was no image at all.
     """
-    discoverer = open_run(run, weights).discoverer(threshold=threshold)
+    from newfound.run import load
+
+    discoverer = load(run, weights=weights).discoverer(threshold=threshold)
     decide = discoverer.predict if predict else discoverer.observe
     tally = _Tally(known=len(discoverer.categories()))
     interrupted = False
@@ -113,11 +115,11 @@ class _Tally:
         self.first_error = self.first_error or error
 
     def describe(self, predict: bool) -> str:
-        if predict:
-            found = f"{self.new} unlike any of them"
-        else:
-            found = f"{self.images - self.recognised} in {self.new} new categories"
-        text = f"{self.images} images: {self.recognised} of the {self.known} known classes, {found}"
+        found = "unlike any of them"
+        if not predict:
+            found = f"in {counted(self.new, 'new category', 'new categories')}"
+        images = counted(self.images, "image", "images")
+        text = f"{images}: {self.recognised} in known classes, {self.images - self.recognised} {found}"
         return text + (f"; {self.errors} could not be read, the first: {self.first_error}" if self.errors else "")
 
 

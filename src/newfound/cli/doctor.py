@@ -102,7 +102,7 @@ def _backbones() -> tuple[dict[str, Any], dict[str, Any]]:
 
     local = {name: availability(name) for name in backbones()}
     if all(here for here, _ in local.values()):
-        hub = {"reachable": None, "detail": "not asked: everything is here"}
+        hub: dict[str, Any] = {"reachable": None, "detail": "not asked: everything is here"}
     else:
         reachable, detail = _ask_hub()
         hub = {"reachable": reachable, "detail": detail}

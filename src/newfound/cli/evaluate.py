@@ -14,15 +14,17 @@ from newfound.cli._common import (
     Seed,
     Threshold,
     TrunkWeights,
-    open_run,
+    counted,
     print_json,
     print_table,
     warn,
+    watcher,
     write_json,
 )
 
 if TYPE_CHECKING:
     from newfound.datasets import LabelledImages
+    from newfound.evaluation import StreamResult
     from newfound.run import Run
 
 
@@ -53,37 +55,42 @@ def evaluate(
     Named     an old image is right under its own class's name, a new one in a
               discovered category that is matched with its class
     """  # fmt: skip
+    from newfound.cache import TokenCache
     from newfound.datasets import load_dataset
-    from newfound.progress import BarReporter
+    from newfound.run import load
 
     stream = load_dataset(data)
-    loaded = open_run(run, weights, cached=True)
-    result = loaded.evaluate(
-        stream, orders=orders, seed=seed, class_order=class_order, threshold=threshold, max_clusters=max_clusters,
-        reporter=BarReporter(),
-    )  # fmt: skip
-    loaded.encoder.cache.trim()
+    cache = TokenCache()  # a stream is often evaluated again, at another threshold or in more orders
+    loaded = load(run, weights=weights, cache=cache)
     about = _describe(loaded, run, stream, threshold)
-    about["data"]["skipped"] = len(stream) - result.scores[0].samples
     for warning in about["warnings"]:
         warn(warning)
+    result = loaded.evaluate(
+        stream, orders=orders, seed=seed, class_order=class_order, threshold=threshold, max_clusters=max_clusters,
+        reporter=watcher(),
+    )  # fmt: skip
+    cache.trim()
+    about["data"]["skipped"] = len(stream) - result.scores[0].samples
     if out is not None:
         write_json(out, about | result.as_dict())
     if as_json:
         print_json(about | result.as_dict())
-        return
+    else:
+        _print(about, result)
+
+
+def _print(about: dict[str, Any], result: StreamResult) -> None:
     of = about["data"]
-    typer.echo(f"run    {run} ({about['label']}; {about['backbone']}; threshold {about['threshold']:.2f})")
-    typer.echo(
-        f"data   {data}: {of['old_images']} images of {of['old_classes']} known classes (old), "
-        f"{of['new_images']} of {of['new_classes']} others (new)"
-        + (f"; {of['skipped']} could not be read" if of["skipped"] else "")
-    )
+    old, new = counted(of["old_images"], "image", "images"), counted(of["new_images"], "image", "images")
+    old += f" of {counted(of['old_classes'], 'known class', 'known classes')}"
+    new += f" of {counted(of['new_classes'], 'other', 'others')}"
+    left_out = f"; {of['skipped']} could not be read" if of["skipped"] else ""
+    typer.echo(f"run   {about['run']} ({about['label']}; {about['backbone']}; threshold {about['threshold']:.2f})")
+    typer.echo(f"data  {of['source']}: {old} (old), {new} (new){left_out}")
     print_table(result.table())
-    how = "class after class" if class_order else f"{orders} random orders, mean ± standard deviation"
-    typer.echo(f"{how if class_order or orders > 1 else 'one random order'}; per cent, the last two rows are counts")
-    if out is not None:
-        typer.echo(f"written to {out}")
+    how = "one random order" if result.orders == 1 else f"mean ± standard deviation over {result.orders} random orders"
+    how = "class after class" if result.class_order else how
+    typer.echo(f"{how}; per cent, but the last two rows are counts")
 
 
 def _describe(run: Run, folder: Path, stream: LabelledImages, threshold: float | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, say
+from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, say, watcher
 
 if TYPE_CHECKING:
     from newfound.run import Run
@@ -87,21 +87,18 @@ def train(
     from newfound.backbone import DEFAULT
     from newfound.cli._settings import parse_settings
     from newfound.fitting import fit
-    from newfound.progress import BarReporter
 
-    options = {
-        "method": method, "backbone": backbone or DEFAULT, "out": out, "epochs": epochs, "seed": seed,
-        "preset": preset, "short": short, "weights": weights, "tune_blocks": tune_blocks, "image_size": image_size,
-        "bundle": bundle, "overwrite": overwrite, "accelerator": accelerator,
-        "devices": int(devices) if devices.isdecimal() else devices, "num_nodes": num_nodes, "strategy": strategy,
-        "precision": precision, "reporter": BarReporter(),
-    }  # fmt: skip
     settings = parse_settings(setting or (), method, inspect.signature(fit).parameters)
     if (out / "checkpoint.safetensors").is_file() and not overwrite:
         say(f"{out} holds an interrupted training: going on from its last epoch")
     started = time.perf_counter()
     try:
-        run = fit(data, **options, **settings)
+        run = fit(
+            data, method=method, backbone=backbone or DEFAULT, out=out, epochs=epochs, seed=seed, preset=preset,
+            short=short, weights=weights, tune_blocks=tune_blocks, image_size=image_size, bundle=bundle,
+            overwrite=overwrite, accelerator=accelerator, devices=int(devices) if devices.isdecimal() else devices,
+            num_nodes=num_nodes, strategy=strategy, precision=precision, reporter=watcher(), **settings,
+        )  # fmt: skip
     except KeyboardInterrupt:
         if (out / "checkpoint.safetensors").is_file():
             say("the epochs so far are kept: the same command goes on from there")
@@ -138,9 +135,14 @@ def _print_summary(run: Run, out: Path, seconds: float) -> None:
         "run": f"{out} ({run.label}; {seconds:.0f} s)",
         "backbone": run.config["backbone"]["name"],
         "learnt": f"{len(run.classes)} classes from {data['images']} images{left_out}",
-        "threshold": f"{threshold['value']:.2f} ({threshold['rule']})",
+        "threshold": _in_words(threshold["value"], threshold["rule"]),
     }
     for name, value in rows.items():
         typer.echo(f"{name:<10} {value}")
     typer.echo("\nnext, discover what is new among other images:")
     typer.echo(command("discover", out, "FOLDER"))
+
+
+def _in_words(threshold: float, rule: str) -> str:
+    value = f"{threshold:.2f}"
+    return f"{value}, {rule.removeprefix(f'threshold {value}, ')}"

@@ -29,17 +29,21 @@ def tree_sum(terms: Float64s, spare: Float64s | None = None) -> Float64s:
     """The sums of the rows of ``terms`` ``[n, D]``, by halving: the second half is added to the first.
 
     A row is thought of as padded with zeros to a power of two; adding those would change nothing, so they are
-    left out. ``terms`` is overwritten, and so is ``spare``, an array of the same shape, if there is one.
+    left out. ``terms`` is overwritten, and so is ``spare``, flat memory of at least the same size, if given.
     """
-    spare = np.empty_like(terms) if spare is None else spare
-    width = terms.shape[1]
+    n, width = terms.shape
+    memory = terms.reshape(-1)
+    spare = np.empty_like(memory) if spare is None else spare
     while width > 1:
         half = 1 << (width - 1).bit_length() - 1
-        full = width - half
-        # Into another array: numpy would copy both sides of an addition in place, for fear of an overlap.
-        np.add(terms[:, :full], terms[:, half:width], out=spare[:, :full])
-        spare[:, full:half] = terms[:, full:half]
-        terms, spare, width = spare, terms, half
+        # Not in place, where numpy would copy both sides for fear of an overlap, and without gaps, for the cache.
+        sums = spare[: n * half].reshape(n, half)
+        if width == 2 * half:
+            np.add(terms[:, :half], terms[:, half:], out=sums)
+        else:
+            sums[:] = terms[:, :half]
+            sums[:, : width - half] += terms[:, half:]
+        terms, memory, spare, width = sums, spare, memory, half
     return terms[:, 0].copy()
 
 
@@ -53,7 +57,7 @@ class Similarity:
     def __init__(self, dimension: int) -> None:
         shape = chunk_rows(dimension), dimension
         self._a, self._b = np.empty(shape, np.float32), np.empty(shape, np.float32)
-        self._terms, self._spare = np.empty(shape), np.empty(shape)
+        self._terms, self._spare = np.empty(shape), np.empty(shape).ravel()
 
     def __call__(self, a: Float32s, i: Ints, b: Float32s, j: Ints) -> Float64s:
         """The similarities of the rows ``a[i]`` with ``b[j]``, pair by pair."""
@@ -65,22 +69,26 @@ class Similarity:
             np.take(a, i[part], axis=0, out=self._a[:n], mode="clip")
             np.take(b, j[part], axis=0, out=self._b[:n], mode="clip")
             np.multiply(self._a[:n], self._b[:n], out=self._terms[:n], dtype=np.float64)
-            result[part] = tree_sum(self._terms[:n], self._spare[:n])
+            result[part] = tree_sum(self._terms[:n], self._spare)
         return np.clip(result, -1.0, 1.0, out=result)
 
 
 def normalised(rows: Float64s) -> Float32s:
-    """Finite nonzero ``rows`` as float32 unit rows; those that are unit rows already are only rounded.
+    """Finite nonzero ``rows`` as float32 unit rows; those that, rounded, are unit rows already keep their length.
 
     Rows are scaled by their largest entry first, so that squares neither overflow nor vanish.
     """
     with np.errstate(over="ignore", under="ignore"):
-        rounded = rows.astype(np.float32)
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        scaled = rows / largest
+        roots = np.sqrt(tree_sum(np.square(scaled)))[:, None]
+        result = (scaled / roots).astype(np.float32)
+        near = np.flatnonzero(np.abs(largest * roots - 1.0) < 2 * UNIT_TOLERANCE)
+        rounded = rows[near].astype(np.float32)
         norms = np.sqrt(tree_sum(np.square(rounded, dtype=np.float64)))
-        scaled = rows / np.abs(rows).max(axis=1, keepdims=True)
-        scaled /= np.sqrt(tree_sum(np.square(scaled)))[:, None]
-    is_unit = np.abs(norms - 1.0) <= UNIT_TOLERANCE
-    return np.where(is_unit[:, None], rounded, scaled.astype(np.float32))
+    keep = np.abs(norms - 1.0) <= UNIT_TOLERANCE
+    result[near[keep]] = rounded[keep]
+    return result
 
 
 def direction(total: Float64s, otherwise: Float32s) -> Float32s:

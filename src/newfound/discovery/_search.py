@@ -57,8 +57,8 @@ class Block:
         """
         later = np.arange(len(self.samples))[:, None] > founders
         columns = slice(self._size, self._size + len(founders))
-        self._products[:, columns] = np.where(later, products.T, -np.inf)
-        changed = slice(self._size // self._lane, None)
+        np.copyto(self._products[:, columns], products.T, where=later)
+        changed = slice(columns.start // self._lane, -(-columns.stop // self._lane))
         self._peaks[:, changed] = self._lanes[:, changed].max(axis=2)
 
     def leaders(self, k: int) -> tuple[Ints, Float32s]:

@@ -59,23 +59,26 @@ def _founders(block: Block, prototypes: Float32s, threshold: float) -> tuple[Int
     surely_new, surely_not = _filter.floor_for(threshold - block.bound), threshold + block.bound
     peaks = block.peaks()
     waiting = np.flatnonzero(peaks.astype(np.float64) < surely_not)
+    peaks = peaks[waiting]
     products = _filter.products(block.samples[waiting], block.samples)
     among = products[:, waiting]
-    peaks = peaks[waiting]  # from here on also over the founders so far
-    chosen: list[int] = []
-    for j, i in enumerate(waiting.tolist()):
-        peak = peaks.item(j)
+    # rival[f, j]: if f founds a category, j may belong to it. Without rivals, a low enough peak is all it takes.
+    rival = np.triu(among.astype(np.float64) >= surely_new, 1)
+    founds = ~rival.any(axis=0) & (peaks.astype(np.float64) < surely_new)
+    for j in np.flatnonzero(~founds).tolist():
+        rivals = np.flatnonzero(rival[:, j] & founds)
+        peak = max(peaks.item(j), float(among[rivals, j].max(initial=-np.inf)))
         if peak >= surely_not:
             continue
         if peak >= surely_new:
-            rivals = [waiting[f] for f in chosen if among.item(f, j) >= surely_new]
-            pool = np.concatenate([prototypes[block.contenders(i, surely_new)], block.samples[rivals]])
-            _, best = rank(block, i, pool, np.arange(len(pool)), 1)
+            sample = int(waiting[j])
+            near = prototypes[block.contenders(sample, surely_new)]
+            pool = np.concatenate([near, block.samples[waiting[rivals]]])
+            _, best = rank(block, sample, pool, np.arange(len(pool)), 1)
             if best >= threshold:
                 continue
-        chosen.append(j)
-        np.maximum(peaks, among[j], out=peaks)
-    return waiting[chosen], products[chosen]
+        founds[j] = True
+    return waiting[founds], products[founds]
 
 
 @dataclass

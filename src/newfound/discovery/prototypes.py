@@ -75,8 +75,8 @@ class PrototypeDictionary:
     """
 
     # Sizes that change the speed and nothing else.
-    _block_rows = 256
-    _lane_columns = 512
+    _block_rows = 512
+    _lane_columns = 256
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ class Settings:
     Discovery
         threshold: "adaptive" (the value learnt while training), "rehearsed" (chosen by rehearsing discovery on held-out
             known classes) or a number.
+        centre: see features from the labelled set's mean, which takes away what all images share.
         update: "fixed" prototypes as in the paper, or "running" means of what a discovered category has seen.
         merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
     """
@@ -43,13 +44,18 @@ class Settings:
     flip: bool = True
     jitter: float = 0.2
     threshold: float | Literal["adaptive", "rehearsed"] = "rehearsed"
+    centre: bool = False
     update: Literal["fixed", "running"] = "running"
     merge_every: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "warmup_epochs"):
+        for name in ("epochs", "warmup_epochs", "weight_decay", "warmup_lr", "final_lr"):
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name}={getattr(self, name)}: it cannot be negative.")
+        if not 0 < self.min_scale <= 1:
+            raise SettingsError(f"min_scale={self.min_scale}: a share of the image's area lies in (0, 1].")
+        if not 0 <= self.jitter < 1:
+            raise SettingsError(f"jitter={self.jitter}: it must lie in [0, 1).")
         for name in ("batch_size", "views", "lr"):
             if getattr(self, name) <= 0:
                 raise SettingsError(f"{name}={getattr(self, name)}: it must be above zero.")

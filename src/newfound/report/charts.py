@@ -54,7 +54,8 @@ class Chart:
 
     def line(self, points: Sequence[tuple[float, float]], *, steps: bool = False) -> Markup:
         """A line through the points, or a staircase that is level until the next point."""
-        path, before = [], None
+        path: list[str] = []
+        before = None
         for x, y in points:
             at = f"{_UNIT * self.x.share(x):.1f}"
             if steps and before is not None:
@@ -62,8 +63,8 @@ class Chart:
             before = f"{_UNIT * (1 - self.y.share(y)):.1f}"
             path.append(f"{'L' if path else 'M'}{at} {before}")
         drawn = element("path", d="".join(path), vector_effect="non-scaling-stroke")
-        view = f"0 0 {_UNIT} {_UNIT}"
-        return element("svg", drawn, viewBox=view, preserveAspectRatio="none", width="100%", height="100%", class_="line")
+        stretch = {"viewBox": f"0 0 {_UNIT} {_UNIT}", "preserveAspectRatio": "none", "width": "100%", "height": "100%"}
+        return element("svg", drawn, class_="line", **stretch)
 
     def level(self, value: float, text: str, *, below: bool = False) -> Markup:
         """A dashed horizontal line with a few words at its right end."""
@@ -85,19 +86,16 @@ class Chart:
 
     def draw(self, title: str, *layers: Content) -> Markup:
         """The chart as an svg element; `title` is what someone who does not see it is told."""
+        rows = [(self._y(value), text) for value, text in self.y.ticks()]
+        columns = [(self._x(value), text) for value, text in self.x.ticks()]
         grid = [
-            element("g", element("line", x1="0", x2="100%", y1=self._y(v), y2=self._y(v)),
-                    element("text", text, x="-10", y=self._y(v), dy="0.32em", text_anchor="end"))
-            for v, text in self.y.ticks()
-        ]  # fmt: skip
-        feet = [
-            element("text", text, x=self._x(v), y="100%", dy="1.6em", text_anchor="middle") for v, text in self.x.ticks()
-        ]
-        names = [
+            *(element("line", x1="0", x2="100%", y1=y, y2=y) for y, _ in rows),
+            *(element("text", text, x="-10", y=y, dy="0.32em", text_anchor="end") for y, text in rows),
+            *(element("text", text, x=x, y="100%", dy="1.6em", text_anchor="middle") for x, text in columns),
             element("text", self.y.label, x="-3rem", y="0", dy="-1.1em", class_="axis"),
             element("text", self.x.label, x="100%", y="100%", dy="3em", text_anchor="end", class_="axis"),
         ]
-        body = [element("title", title), element("g", grid, feet, names, class_="grid"), layers]
+        body = [element("title", title), element("g", grid, class_="grid"), layers]
         return element("svg", body, role="img", class_="chart")
 
     def _x(self, value: float) -> str:

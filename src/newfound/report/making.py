@@ -8,8 +8,8 @@ from newfound.report.threshold import rule
 
 _IMAGENET = (
     "The backbone tf_efficientnet_lite0 was trained on ImageNet's labels. Classes that resemble ImageNet's are new to "
-    "the model that was taught here, but not to its backbone: figures on them flatter what it would do with things that "
-    "are new to both."
+    "the model that was taught here, but not to its backbone: figures on them flatter what it would do with things "
+    "that are new to both."
 )
 
 

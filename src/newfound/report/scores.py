@@ -62,10 +62,12 @@ def _ahead(figures: list[tuple[float, float] | None], orders: int) -> int | None
     return index if all(best[0] - other[0] > best[1] + other[1] for other, _ in others) else None
 
 
-def _cell(figure: tuple[float, float] | None, *, bold: bool = False) -> Markup:
+def _cell(figure: tuple[float, float] | None, *, bold: bool = False, count: bool = False) -> Markup:
     if figure is None:
         return element("td", "–")
     mean, spread = (f"{value:.1f}" for value in figure)
+    if count:
+        mean = mean.removesuffix(".0")
     around = None if spread == "0.0" else join(" ", element("small", f"± {spread}"))
     return element("td", element("b" if bold else "span", mean), around)
 
@@ -77,6 +79,6 @@ def _counts(story: Story) -> Markup:
     title = element("th", element("b", "Categories"), " ", about, colspan=len(story.table) + 1, scope="rowgroup")
     rows = [element("tr", title, class_="protocol")]
     for name, label in {"categories": "Found", "discovered": "New"}.items():
-        cells = [_cell((result.mean[name], result.std[name])) for _, result in story.table]
+        cells = [_cell((result.mean[name], result.std[name]), count=True) for _, result in story.table]
         rows.append(element("tr", element("th", label, scope="row"), cells))
     return element("tbody", rows)

@@ -12,8 +12,10 @@ from newfound.report.story import Story
 def threshold(story: Story) -> Markup:
     chosen = story.run.config["threshold"]
     said = element("p", _cut(chosen["value"]), " ", f"The cut: {rule(chosen)}.")
+    still = "Training created no samples, so there is no path to show: no threshold was learnt on the way."
+    note = None if story.run.threshold_path else element("p", still, class_="note")
     figures = [figure for figure in (_path(story), _rehearsal(chosen)) if figure is not None]
-    return join(said, element("div", figures, class_="pair" if len(figures) > 1 else None))
+    return join(said, note, element("div", figures, class_="pair" if len(figures) > 1 else "solo") if figures else None)
 
 
 def rule(chosen: dict) -> str:
@@ -27,12 +29,10 @@ def _cut(value: float) -> str:
     return f"An image founds a category if its similarity to every category there is lies below {value:.2f}."
 
 
-def _path(story: Story) -> Markup:
+def _path(story: Story) -> Markup | None:
     path, cut = story.run.threshold_path, story.run.threshold
     if not path:
-        return element(
-            "p", "There is no path to show: nothing was created in training, so no threshold was learnt.", class_="note"
-        )
+        return None
     settings = story.run.config["settings"]
     start = [(0, settings["tau_init"])] if "tau_init" in settings else []
     points = [*start, *((step + 1, tau) for step, tau in path)]

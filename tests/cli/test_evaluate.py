@@ -1,0 +1,59 @@
+"""`newfound evaluate`: the figures of `Run.evaluate`, and what to make of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import newfound
+
+
+def test_the_figures_are_those_of_run_evaluate(invoke, run, stream, tmp_path):
+    options = ["--orders", "2", "--seed", "4", "--threshold", "0.93", "--max-clusters", "3"]
+    result = invoke("evaluate", run, stream, *options, "--json", "--out", tmp_path / "deep" / "result.json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    direct = newfound.load(run).evaluate(stream, orders=2, seed=4, threshold=0.93, max_clusters=3).as_dict()
+    assert {key: told[key] for key in direct} == json.loads(json.dumps(direct))
+    assert told["threshold"] == 0.93
+    assert json.loads((tmp_path / "deep" / "result.json").read_text()) == told
+
+
+def test_the_table_shows_every_protocol_and_what_the_run_is(invoke, run, stream):
+    result = invoke("evaluate", run, stream, "--orders", "2")
+    assert result.exit_code == 0, result.stderr
+    for word in ("ltc, default (short)", "tf_efficientnet_lite0", "Strict", "Greedy", "Named", "AUROC", "Categories"):
+        assert word in result.stdout
+    assert "6 images of 2 known classes (old), 3 images of 1 other (new)" in result.stdout
+    assert "over 2 random orders" in result.stdout
+    assert "warning" not in result.stderr
+
+
+def test_class_order_is_said_to_be_one(invoke, run, stream):
+    result = invoke("evaluate", run, stream, "--class-order")
+    assert "class after class" in result.stdout
+    assert "±" not in result.stdout
+
+
+def test_data_of_only_known_or_no_known_classes_gets_a_warning(invoke, run, labelled, stream, tmp_path, paint):
+    only_known = invoke("evaluate", run, labelled, "--orders", "1", "--json")
+    assert "only classes of this run" in only_known.stderr
+    assert json.loads(only_known.stdout)["mean"]["named"]["new"] is None
+    paint(tmp_path / "data" / "Red", (220, 40, 30), 2)
+    paint(tmp_path / "data" / "Blue", (30, 40, 220), 2)
+    no_known = invoke("evaluate", run, tmp_path / "data", "--orders", "1", "--json")
+    assert "no class of this run" in no_known.stderr
+    assert "Its classes are Blue, Red; the run's are blue, green, red." in json.loads(no_known.stdout)["warnings"][0]
+
+
+def test_unreadable_images_are_counted(invoke, run, paint, tmp_path):
+    paint(tmp_path / "data" / "red", (220, 40, 30), 2)
+    (tmp_path / "data" / "red" / "bad.jpg").write_bytes(b"")
+    result = invoke("evaluate", run, tmp_path / "data", "--orders", "1")
+    assert "; 1 could not be read" in result.stdout
+
+
+@pytest.mark.parametrize("value", ["orders=0", "threshold=-1.5", "max-clusters=0", "seed=-1"])
+def test_values_out_of_range_are_usage_errors(invoke, run, stream, value):
+    assert invoke("evaluate", run, stream, f"--{value}").exit_code == 2

@@ -1,0 +1,148 @@
+"""`newfound train`: runs, refusals, and a training that is killed and goes on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import newfound
+
+EPOCHS = 12
+
+
+def test_the_end_of_training_says_what_was_learnt_and_what_to_do_next(invoke, quick, labelled, tmp_path):
+    data = tmp_path / "with a bad one"
+    shutil.copytree(labelled, data)
+    (data / "red" / "bad.png").write_bytes((data / "red" / "0.png").read_bytes()[:300])
+    out = tmp_path / "a run"
+    result = invoke("train", data, "--out", out, *quick, "--method", "frozen", "--epochs", "0")
+    assert result.exit_code == 0, result.stderr
+    assert "3 classes from 12 images, 1 left out" in result.stdout
+    assert "0.60, fixed by setting" in result.stdout
+    assert f"newfound discover '{out}' FOLDER" in result.stdout
+    assert "bad.png" in result.stderr
+    assert "bad.png" in (out / "skipped.csv").read_text()
+
+
+def test_json_is_one_object_that_describes_the_run(invoke, quick, labelled, tmp_path):
+    result = invoke("train", labelled, "--out", tmp_path / "run", *quick, "--json", "--seed", "3", "--set", "p_gen=0.5")
+    told = json.loads(result.stdout)
+    assert told["classes"] == ["blue", "green", "red"]
+    assert (told["images"], told["skipped"], told["seed"]) == (12, [], 3)
+    assert told["label"] == "ltc, default (short)"
+    assert told["threshold"]["value"] == 0.6
+    assert told["last_epoch"]["epoch"] == 1
+    loaded = newfound.load(told["run"])
+    assert (loaded.threshold, loaded.config["settings"]["p_gen"]) == (0.6, 0.5)
+
+
+def test_a_second_training_does_not_replace_the_first_unasked(invoke, quick, labelled, run):
+    before = (run / "config.json").read_bytes()
+    result = invoke("train", labelled, "--out", run, *quick)
+    assert result.exit_code == 1
+    assert "already holds a run" in result.stderr
+    assert "--overwrite" in result.stderr
+    assert (run / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["--method", "lct"], 2, "there is no method 'lct'; choose one of ltc"),
+        (["--preset", "papers"], 2, "there is no preset 'papers'"),
+        (["--set", "learning_rate=1"], 2, "no setting 'learning_rate'"),
+        (["--set", "lr=fast"], 2, "lr must be a number"),
+        (["--set", "threshold=1.5"], 2, "a cosine lies in"),
+        (["--set", "seed=1"], 2, "an option of `newfound train`"),
+        (["--backbone", "no_such_net"], 2, "timm has no model named 'no_such_net'"),
+        (["--weights", "nowhere.safetensors"], 1, "there is no weight file nowhere.safetensors"),
+        (["--backbone", "vit_base_patch16_224.dino"], 1, "--weights"),
+        (["--epochs", "-1"], 2, "--epochs"),
+    ],
+)
+def test_a_wrong_option_says_what_is_wrong_and_leaves_no_run(invoke, labelled, tmp_path, args, code, says):
+    result = invoke("train", labelled, "--out", tmp_path / "run", *args)
+    assert result.exit_code == code
+    assert says in result.stderr
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_data_that_cannot_be_learnt_from_says_what_to_do(invoke, paint, tmp_path):
+    paint(tmp_path / "data" / "only", (9, 9, 9), 3)
+    result = invoke("train", tmp_path / "data", "--out", tmp_path / "run")
+    assert result.exit_code == 1
+    assert "one class only (only), but at least 2 are needed" in result.stderr
+    assert invoke("train", tmp_path / "nowhere", "--out", tmp_path / "run").exit_code == 1
+
+
+@pytest.fixture(scope="module")
+def killed_and_whole(labelled, quick, start, tmp_path_factory):
+    """A training that was killed (SIGKILL) after its first checkpoints and started again, beside one that was not.
+
+    A mark is left in the dead training's checkpoint, where neither weights nor log depend on it: whoever starts over
+    instead of going on loses it.
+    """
+    root = tmp_path_factory.mktemp("killed")
+
+    def train(folder):
+        settings = [*quick, "--epochs", EPOCHS, "--set", "p_gen=0.7", "--set", "threshold=adaptive"]
+        return start("--threads", "1", "train", labelled, "--out", folder, *settings, "--json")
+
+    whole, dying = train(root / "whole"), train(root / "killed")
+    checkpoint = root / "killed" / "checkpoint.safetensors"
+    deadline = time.monotonic() + 240
+    while not checkpoint.exists() and dying.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    dying.send_signal(signal.SIGKILL)
+    dying.communicate()
+    epochs_before = _mark(checkpoint)
+    again = train(root / "killed")
+    out, err = again.communicate(timeout=240)
+    assert again.returncode == 0, err
+    _, whole_err = whole.communicate(timeout=240)
+    assert whole.returncode == 0, whole_err
+    return root, epochs_before, json.loads(out), err
+
+
+def _mark(checkpoint) -> int:
+    """Leave the mark; returns how many epochs the checkpoint holds."""
+    from safetensors import safe_open
+    from safetensors.torch import load_file, save_file
+
+    with safe_open(checkpoint, "pt") as file:
+        info = json.loads(file.metadata()["info"])
+    info["threshold_path"].insert(0, [-1, 0.123])
+    save_file(load_file(checkpoint), checkpoint, {"info": json.dumps(info)})
+    return len(info["log"])
+
+
+def test_a_killed_training_goes_on_where_it_stopped(killed_and_whole):
+    root, epochs_before, told, err = killed_and_whole
+    assert 1 <= epochs_before < EPOCHS
+    assert "going on from its last epoch" in err
+    assert told["last_epoch"]["epoch"] == EPOCHS
+    with (root / "killed" / "threshold.csv").open(newline="") as file:
+        steps = [row["step"] for row in csv.DictReader(file)]
+    assert steps[0] == "-1"
+    assert not (root / "killed" / "checkpoint.safetensors").exists()
+
+
+def test_a_killed_training_ends_with_the_weights_and_log_of_one_that_was_not(killed_and_whole):
+    from safetensors.numpy import load_file
+
+    root = killed_and_whole[0]
+    killed, whole = (load_file(root / name / "model.safetensors") for name in ("killed", "whole"))
+    assert killed.keys() == whole.keys()
+    assert all(np.array_equal(killed[name], whole[name]) for name in whole)
+    assert (root / "killed" / "log.csv").read_bytes() == (root / "whole" / "log.csv").read_bytes()
+    prototypes = [(root / name / "prototypes.safetensors").read_bytes() for name in ("killed", "whole")]
+    assert prototypes[0] == prototypes[1]
+    thresholds = [newfound.load(root / name).threshold for name in ("killed", "whole")]
+    assert thresholds[0] == thresholds[1] != 0.7

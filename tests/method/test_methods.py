@@ -1,0 +1,62 @@
+"""Promises of the list of methods: what each says of itself, and the controls beside LTC."""
+
+from __future__ import annotations
+
+import pytest
+
+from newfound.errors import SettingsError
+from newfound.method import Method, Settings, get_method, methods
+
+
+def test_every_listed_method_can_be_had_by_name():
+    assert list(methods()) == ["ltc", "baseline", "known-hinge", "closed", "frozen"]
+    for name, about in methods().items():
+        method = get_method(name)
+        assert method.name == name
+        assert method.about == about
+        assert issubclass(method, Method)
+        assert issubclass(method.Settings, Settings)
+
+
+def test_an_unknown_method_gets_the_list():
+    with pytest.raises(SettingsError, match=r"no method 'smile'.*ltc.*closed"):
+        get_method("smile")
+
+
+def test_only_the_closed_set_never_discovers_and_only_ltc_creates():
+    assert [name for name in methods() if not get_method(name).discovers] == ["closed"]
+    assert [name for name in methods() if get_method(name).creates] == ["ltc"]
+
+
+def test_only_methods_with_margins_learn_a_threshold():
+    learnt = [name for name in methods() if get_method(name)(4, 2, get_method(name).Settings()).tau is not None]
+    assert learnt == ["ltc", "known-hinge"]
+
+
+def test_the_frozen_backbone_has_nothing_to_learn_and_says_so():
+    frozen = get_method("frozen")
+    assert frozen.Settings().epochs == 0
+    assert not list(frozen(4, 2, frozen.Settings()).parameters())
+    with pytest.raises(SettingsError, match="epochs=0"):
+        frozen(4, 2, frozen.Settings()).loss(None)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"epochs": -1}, {"warmup_epochs": -1}, {"batch_size": 0}, {"lr": 0.0}, {"lr": -1.0}, {"views": 0},
+        {"update": "sometimes"}, {"threshold": 1.5}, {"threshold": float("nan")}, {"threshold": "auto"},
+        {"weight_decay": -1.0}, {"lr": float("nan")}, {"min_scale": 1.5}, {"jitter": -0.1},
+        {"jitter": 1.5}, {"merge_every": 0}, {"epochs": 1.5}, {"batch_size": 2.5}, {"lr": "fast"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_value_that_a_setting_cannot_have_is_refused_at_once(bad):
+    with pytest.raises(SettingsError, match=next(iter(bad))):
+        Settings(**bad)
+
+
+def test_one_cached_view_is_not_enough_to_learn_from():
+    with pytest.raises(SettingsError, match="at least 2"):
+        Settings(cached=True, views=1)
+    Settings(cached=False, views=1)

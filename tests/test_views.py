@@ -1,0 +1,137 @@
+"""Promises of newfound.views: a view is a pure function of the image, the settings and a seed."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from newfound.backbone import InputSpec
+from newfound.views import Augmentation, Views, _crop
+
+SPEC = InputSpec(size=32, mean=(0.5, 0.4, 0.3), std=(0.25, 0.5, 0.2), interpolation="bicubic", crop_pct=0.875)
+PLAIN = Augmentation(min_scale=1.0, flip=False, jitter=0.0)
+
+
+def gradient(height: int = 40, width: int = 60) -> Image.Image:
+    y, x = np.mgrid[0:height, 0:width]
+    return Image.fromarray(np.stack([4 * x, 6 * y, 2 * (x + y)], axis=-1).astype(np.uint8))
+
+
+def plain_colour(colour: tuple[int, int, int], size: tuple[int, int] = (50, 30)) -> Image.Image:
+    return Image.new("RGB", size, colour)
+
+
+@given(st.integers(0, 2**40), st.integers(0, 2**20))
+@settings(max_examples=20)
+def test_the_same_seed_gives_the_same_view_whatever_the_global_random_states(seed, other):
+    views = Views(SPEC)
+    first = views.random(gradient(), (seed, 3))
+    random.seed(other)
+    np.random.seed(other)
+    torch.manual_seed(other)
+    again = views.random(gradient(), (seed, 3))
+    assert torch.equal(first, again)
+
+
+def test_making_a_view_leaves_the_global_random_states_alone():
+    torch.manual_seed(1)
+    np.random.seed(1)
+    expected = (torch.rand(3).tolist(), np.random.rand(3).tolist())
+    torch.manual_seed(1)
+    np.random.seed(1)
+    Views(SPEC).random(gradient(), 5)
+    Views(SPEC).centre(gradient())
+    assert (torch.rand(3).tolist(), np.random.rand(3).tolist()) == expected
+
+
+def test_another_seed_gives_another_view():
+    views = Views(SPEC)
+    seen = {views.random(gradient(), (seed, view)).numpy().tobytes() for seed in range(4) for view in range(4)}
+    assert len(seen) == 16
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 90), (90, 1), (7, 300), (32, 32), (500, 400)])
+def test_every_picture_becomes_a_square_of_the_models_size(size):
+    image = gradient(*size)
+    for view in (Views(SPEC).centre(image), Views(SPEC).random(image, 0)):
+        assert view.shape == (3, 32, 32)
+        assert view.dtype == torch.float32
+        assert torch.isfinite(view).all()
+
+
+def test_pixels_are_normalised_with_the_models_mean_and_spread():
+    view = Views(SPEC).centre(plain_colour((255, 102, 0)))
+    expected = [(1.0 - 0.5) / 0.25, (0.4 - 0.4) / 0.5, (0.0 - 0.3) / 0.2]
+    assert view.mean(dim=(1, 2)).tolist() == pytest.approx(expected, abs=1e-5)
+    flat = Views(SPEC, PLAIN).random(plain_colour((255, 102, 0)), 0)
+    assert flat.mean(dim=(1, 2)).tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_centre_view_is_what_timm_would_show_the_model():
+    from timm.data import create_transform
+
+    spec = dataclasses.replace(SPEC, size=28)
+    theirs = create_transform(
+        input_size=(3, 28, 28), is_training=False, mean=spec.mean, std=spec.std,
+        interpolation=spec.interpolation, crop_pct=spec.crop_pct,
+    )  # fmt: skip
+    image = gradient(64, 96)
+    assert (Views(spec).centre(image) - theirs(image)).abs().max() < 0.02
+
+
+def test_the_centre_view_does_not_depend_on_the_augmentation():
+    assert torch.equal(Views(SPEC).centre(gradient()), Views(SPEC, PLAIN).centre(gradient()))
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.floats(0.05, 1.0), st.integers(0, 2**32))
+def test_a_crop_lies_inside_the_picture_and_keeps_its_share_of_it(height, width, min_scale, seed):
+    top, left, h, w = _crop(height, width, min_scale, np.random.default_rng(seed))
+    assert 0 <= top <= top + h <= height
+    assert 0 <= left <= left + w <= width
+    assert h > 0
+    assert w > 0
+    if min(height, width) >= 20 and max(height, width) <= 1.3 * min(height, width):
+        assert h * w >= 0.9 * min_scale * height * width  # sides are whole pixels
+
+
+def test_flips_happen_half_of_the_time_and_can_be_switched_off():
+    half_black = np.zeros((40, 40, 3), np.uint8)
+    half_black[:, 20:] = 255
+    image = Image.fromarray(half_black)
+
+    def flipped(views: Views) -> float:
+        results = [views.random(image, seed) for seed in range(200)]
+        return float(np.mean([v[0, :, :8].mean() > v[0, :, -8:].mean() for v in results]))
+
+    plain = dataclasses.replace(PLAIN, flip=True)
+    assert flipped(Views(SPEC, plain)) == pytest.approx(0.5, abs=0.12)
+    assert flipped(Views(SPEC, PLAIN)) == 0.0
+    assert flipped(Views(SPEC, plain).without_flip()) == 0.0
+
+
+def test_jitter_changes_colours_within_its_strength():
+    views = Views(SPEC, Augmentation(min_scale=1.0, flip=False, jitter=0.2))
+    grey = plain_colour((100, 100, 100))
+    values = torch.stack([views.random(grey, seed)[0].mean() for seed in range(60)]) * 0.25 + 0.5
+    assert values.min() >= 0.8 * 100 / 255 - 0.01  # grey has no contrast and no saturation to change
+    assert values.max() <= 1.2 * 100 / 255 + 0.01
+    assert values.std() > 0.02
+
+
+def test_the_key_names_everything_that_shapes_a_view():
+    base = Views(SPEC).key()
+    assert base == Views(SPEC, Augmentation()).key()
+    spec_changes = {"size": 64, "mean": (0.5,) * 3, "std": (0.1,) * 3, "interpolation": "bilinear", "crop_pct": 1.0}
+    keys = [Views(dataclasses.replace(SPEC, **{name: value})).key() for name, value in spec_changes.items()]
+    for change in ({"min_scale": 0.5}, {"flip": False}, {"jitter": 0.1}):
+        keys.append(Views(SPEC, Augmentation(**change)).key())
+    assert len({base, *keys}) == 9
+    fields = {f.name for cls in (InputSpec, Augmentation) for f in dataclasses.fields(cls)}
+    assert fields == {*spec_changes, "min_scale", "flip", "jitter"}, "a new field needs a line above"
