@@ -98,7 +98,7 @@ def test_many_writers_of_one_entry_leave_a_whole_one(cache):
 def test_a_pickle_in_the_cache_is_not_loaded(cache):
     cache.put("aa", np.zeros(3, np.float32))
     np.save(cache._path("aa"), np.array([{"code": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match="[Pp]ickle|object"):
+    with pytest.raises(ValueError, match=r"[Pp]ickle|object"):
         cache.open("aa")
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Any
+import numbers
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from newfound.errors import SettingsError
 from newfound.method import Settings, get_method
@@ -38,6 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "eps": 0.05, "relative_step": True, "min_lambda": 0.3, "eta": 1.0,
     },
 }  # fmt: skip
+_IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 SHORT: dict[str, Any] = {"epochs": 15, "warmup_epochs": 1, "cached": True, "views": 8, "space": "tokens"}
 
 
@@ -56,12 +58,38 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
             close = difflib.get_close_matches(name, fields, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else f" It has: {', '.join(sorted(fields))}."
             raise SettingsError(f"{method} has no setting {name!r}.{hint}")
+        if overrides[name] is not None:
+            check_type(method, name, overrides[name])
     values = {k: v for k, v in (PRESETS[preset] | (SHORT if short else {})).items() if k in fields}
     if method == "frozen":
         values["epochs"] = 0
     if method == "known-hinge":
         values["creator"] = None
     return cls(**(values | {k: v for k, v in overrides.items() if v is not None or k in ("creator", "merge_every")}))
+
+
+def check_type(method: str, name: str, value: Any) -> None:
+    """Raise :class:`SettingsError` if a value is of the wrong kind for a method's setting; unknown names pass."""
+    hint = get_type_hints(get_method(method).Settings).get(name)
+    if hint is not None and not _fits(value, hint):
+        raise SettingsError(f"{name} must be {_describe(hint)}, not {value!r}.")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_args(hint):
+        return any(_fits(value, part) for part in get_args(hint))
+    if isinstance(value, bool):  # which Python takes for an int
+        return hint is bool
+    kinds = {float: numbers.Real, int: numbers.Integral}  # NumPy's numbers too
+    return isinstance(value, kinds.get(hint, hint)) and value == value  # NaN is no number here
+
+
+def _describe(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    return " or ".join(map(_describe, get_args(hint))) or _IN_WORDS[hint]
 
 
 def label(preset: str, *, short: bool) -> str:

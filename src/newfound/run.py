@@ -299,9 +299,11 @@ def _replace(path: Path, write) -> None:
 
 
 def _file_hash(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest() if hasattr(
-            hashlib, "file_digest") else hashlib.blake2b(file.read(), digest_size=16).hexdigest()  # fmt: skip
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 __all__ = ["FORMAT", "Run", "load"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -132,7 +133,7 @@ variants = st.fixed_dictionaries(
 
 def cut_up(features, cuts):
     edges = sorted({0, len(features), *(c for c in cuts if c < len(features))})
-    return [features[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [features[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def check_against_the_plain_loop(stream, variant, cuts, rows, runners_up):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 from newfound.errors import SettingsError
-
-_IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 
 
 def parse_settings(pairs: Iterable[str], method: str, options: Collection[str]) -> dict[str, Any]:
@@ -22,9 +20,8 @@ def parse_settings(pairs: Iterable[str], method: str, options: Collection[str]) 
         SettingsError: no '=', a name that is an option, or a value of the wrong type. A name that does not exist is
             left for whoever resolves the settings.
     """
-    from newfound.method import get_method
+    from newfound.presets import check_type
 
-    types = get_type_hints(get_method(method).Settings)
     settings: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -34,8 +31,7 @@ def parse_settings(pairs: Iterable[str], method: str, options: Collection[str]) 
         if name in options:
             raise SettingsError(f"--set {pair}: {name} is not a setting of a method but an option of `newfound train`.")
         value = _value(text)
-        if name in types and not _fits(value, types[name]):
-            raise SettingsError(f"--set {pair}: {name} must be {_describe(types[name])}.")
+        check_type(method, name, value)
         settings[name] = value
     return settings
 
@@ -48,19 +44,3 @@ def _value(text: str) -> Any:
         return json.loads(text, parse_constant=refuse)  # NaN and Infinity would pass every comparison
     except ValueError:
         return text
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    if get_args(hint):
-        return any(_fits(value, part) for part in get_args(hint))
-    if isinstance(value, bool):  # which Python takes for an int
-        return hint is bool
-    return isinstance(value, (int, float) if hint is float else hint)
-
-
-def _describe(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        return " or ".join(map(str, get_args(hint)))
-    return " or ".join(map(_describe, get_args(hint))) or _IN_WORDS[hint]

@@ -84,10 +84,11 @@ def normalised(rows: Float64s) -> Float32s:
         roots = np.sqrt(tree_sum(np.square(scaled)))[:, None]
         result = (scaled / roots).astype(np.float32)
         near = np.flatnonzero(np.abs(largest * roots - 1.0) < 2 * UNIT_TOLERANCE)
+    if near.size:
         rounded = rows[near].astype(np.float32)
         norms = np.sqrt(tree_sum(np.square(rounded, dtype=np.float64)))
-    keep = np.abs(norms - 1.0) <= UNIT_TOLERANCE
-    result[near[keep]] = rounded[keep]
+        keep = np.abs(norms - 1.0) <= UNIT_TOLERANCE
+        result[near[keep]] = rounded[keep]
     return result
 
 

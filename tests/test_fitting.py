@@ -1,0 +1,399 @@
+"""Promises of `newfound.fit`: what it takes, what it refuses and why, and what it leaves behind."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import newfound as nf
+from newfound.errors import DataError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
+from newfound.logs import TensorBoardLog
+from newfound.progress import Reporter
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class Listener(Reporter):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, tuple[int | None, int]] = {}
+        self.lines: list[str] = []
+
+    @contextmanager
+    def stage(self, title, total=None):
+        done = []
+        yield done.append
+        self.stages[title] = (total, sum(done))
+
+    def say(self, message):
+        self.lines.append(message)
+
+
+class Stopped(Exception):
+    """Somebody pulled the plug."""
+
+
+def stop_after(monkeypatch, epoch: int) -> None:
+    """Interrupt `fit` once this epoch is done."""
+    write = TensorBoardLog.write
+
+    def stop(self, row):
+        write(self, row)
+        if row["epoch"] == epoch:
+            raise Stopped
+
+    monkeypatch.setattr(TensorBoardLog, "write", stop)
+
+
+def contents(run) -> dict:
+    tensors = {**run.encoder.backbone.model.state_dict(), **{f"head.{k}": v for k, v in run.head.items()}}
+    return {
+        "tensors": {key: value.numpy().tobytes() for key, value in tensors.items()},
+        "prototypes": run.prototypes.tobytes(),
+        "threshold": run.threshold,
+        "log": run.log,
+        "path": run.threshold_path,
+    }
+
+
+def test_a_folder_a_csv_and_arrays_give_the_same_run(fit_tiny, write_folder, pictures, tmp_path):
+    root = write_folder(tmp_path / "data", kinds=2, each=3)
+    rows = [f"data/kind{k}/{n}.png,kind{k}" for k in range(2) for n in range(3)]
+    (tmp_path / "list.csv").write_text("path,label\n" + "\n".join(rows))
+    runs = [fit_tiny(source, p_gen=1.0) for source in (root, str(root), tmp_path / "list.csv")]
+    assert all(run.classes == ["kind0", "kind1"] for run in runs)
+    assert contents(runs[0]) == contents(runs[1]) == contents(runs[2])
+    arrays = fit_tiny(pictures(kinds=2, each=3))
+    assert arrays.classes == ["kind0", "kind1"]
+
+
+@pytest.mark.parametrize("method", nf.methods())
+@pytest.mark.parametrize("preset", ["paper", "released", "default"])
+def test_every_method_fits_under_every_preset(fit_tiny, pictures, method, preset):
+    run = fit_tiny(pictures(kinds=4, each=4), method=method, preset=preset, epochs=None if method == "frozen" else 1)
+    assert run.label == f"{method}, {preset} (short)"
+    assert run.prototypes.shape == (4, 256)
+    assert np.linalg.norm(run.prototypes, axis=1) == pytest.approx(1, abs=1e-5)
+    assert -1 <= run.threshold <= 1
+    assert run.config["threshold"]["rule"]
+    assert len(run.log) == (0 if method == "frozen" else 1)
+
+
+def test_the_full_form_trains_from_fresh_views_in_pixel_space(fit_tiny, pictures):
+    run = fit_tiny(pictures(kinds=2, each=3), short=False, p_gen=1.0)
+    assert run.label == "ltc, paper"
+    assert run.config["settings"]["space"] == "pixels"
+    assert not run.config["settings"]["cached"]
+    assert run.log[1]["created"] == 6
+
+
+def test_the_same_seed_gives_the_same_run_and_another_another(fit_tiny, pictures):
+    data = pictures(kinds=3, each=3)
+    torch.manual_seed(1)
+    first = contents(fit_tiny(data, seed=5, p_gen=1.0))
+    torch.manual_seed(2)
+    assert contents(fit_tiny(data, seed=5, p_gen=1.0)) == first
+    assert contents(fit_tiny(data, seed=6, p_gen=1.0))["tensors"] != first["tensors"]
+
+
+def test_the_same_seed_gives_the_same_run_on_random_weights_too(fit_tiny, pictures):
+    data = pictures(kinds=2, each=3)
+    torch.manual_seed(1)
+    first = contents(fit_tiny(data, seed=5, weights="random"))
+    torch.manual_seed(2)
+    assert contents(fit_tiny(data, seed=5, weights="random")) == first
+
+
+def test_fitting_leaves_the_global_random_states_alone(fit_tiny, pictures):
+    torch.manual_seed(1)
+    np.random.seed(1)
+    expected = (torch.rand(2).tolist(), np.random.rand(2).tolist())
+    torch.manual_seed(1)
+    np.random.seed(1)
+    fit_tiny(pictures(kinds=2, each=2))
+    assert (torch.rand(2).tolist(), np.random.rand(2).tolist()) == expected
+
+
+@pytest.mark.parametrize("threshold", [0.35, -1, 1])
+def test_a_threshold_can_be_given(fit_tiny, pictures, threshold):
+    run = fit_tiny(pictures(kinds=2, each=2), threshold=threshold, epochs=1)
+    assert run.threshold == threshold
+    assert "setting" in run.config["threshold"]["rule"]
+
+
+def test_where_the_threshold_comes_from_is_recorded(fit_tiny, pictures):
+    data = pictures(kinds=4, each=4)
+    rules = {
+        "adaptive": fit_tiny(data, epochs=1),
+        "tau_init": fit_tiny(data, method="baseline", epochs=1),
+        "closed": fit_tiny(data, method="closed", epochs=1),
+        "rehearsed": fit_tiny(data, method="frozen", preset="default"),
+        "not rehearsed": fit_tiny(pictures(kinds=2, each=3), method="frozen", preset="default"),
+    }
+    for word, run in rules.items():
+        assert word in run.config["threshold"]["rule"], word
+    assert rules["closed"].threshold == -1
+    rehearsed = rules["rehearsed"].config["threshold"]
+    assert rehearsed["value"] in rehearsed["grid"]
+    assert len(rehearsed["grid"]) == len(rehearsed["scores"])
+
+
+def test_a_threshold_learnt_on_plain_features_is_not_taken_for_centred_ones(fit_tiny, pictures):
+    """Eq. 11 and 12 measure cosines of plain features; seen from the mean, cosines mean something else."""
+    with pytest.raises(SettingsError, match="centre"):
+        fit_tiny(pictures(kinds=2, each=2), threshold="adaptive", centre=True, epochs=1)
+
+
+def test_a_small_data_set_is_still_recognised_under_the_default_preset(fit_tiny, pictures, picture):
+    """Too few classes to rehearse: the fallback must not make strangers of the known classes' own images."""
+    run = fit_tiny(pictures(kinds=3, each=5), preset="default")
+    seen = run.discoverer().predict([picture(kind, number) for kind in range(3) for number in range(20, 24)])
+    assert [s.name for s in seen] == [f"kind{kind}" for kind in range(3) for _ in range(4)]
+
+
+def test_a_run_folder_holds_json_csv_and_safetensors_and_a_board(fit_tiny, pictures, tmp_path):
+    run = fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "deep" / "run", p_gen=1.0)
+    folder = tmp_path / "deep" / "run"
+    assert run.folder == folder
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "config.json", "classes.json", "model.safetensors", "prototypes.safetensors", "log.csv", "threshold.csv",
+        "tensorboard",
+    }  # fmt: skip
+    assert list((folder / "tensorboard").glob("events*"))
+    with (folder / "log.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["loss"]) for row in rows] == [row["loss"] for row in run.log]
+    with (folder / "threshold.csv").open() as file:
+        assert [float(row["tau"]) for row in csv.DictReader(file)] == [tau for _, tau in run.threshold_path]
+    config = json.loads((folder / "config.json").read_text())
+    assert config["newfound"] == nf.__version__
+    assert config["preset"] == "paper (short)"
+    assert config["seed"] == 0
+
+
+def test_without_tensorboard_training_goes_on(fit_tiny, pictures, tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    fit_tiny(pictures(kinds=2, each=2), out=tmp_path / "run", epochs=1)
+    assert not (tmp_path / "run" / "tensorboard").exists()
+    assert (tmp_path / "run" / "log.csv").exists()
+
+
+def test_an_interrupted_fit_goes_on_and_ends_as_if_it_had_not_been(fit_tiny, pictures, tmp_path, monkeypatch):
+    data, options = pictures(kinds=3, each=3), {"epochs": 4, "p_gen": 1.0, "beta": 0.1}
+    whole = contents(fit_tiny(data, **options))
+    with monkeypatch.context() as patch:
+        stop_after(patch, epoch=2)
+        with pytest.raises(Stopped):
+            fit_tiny(data, out=tmp_path / "run", **options)
+    with pytest.raises(MissingFileError, match="interrupted"):
+        nf.load(tmp_path / "run")
+    assert contents(fit_tiny(data, out=tmp_path / "run", **options)) == whole
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+    assert contents(nf.load(tmp_path / "run")) == whole
+
+
+@pytest.mark.parametrize(
+    ("change", "named"), [({"lr": 1e-4}, "settings"), ({"seed": 9}, "seed"), ({"tune_blocks": 2}, "backbone")]
+)
+def test_an_unfinished_training_with_other_settings_is_refused_unless_overwritten(
+    fit_tiny, pictures, tmp_path, monkeypatch, change, named
+):
+    data = pictures(kinds=2, each=3)
+    with monkeypatch.context() as patch:
+        stop_after(patch, epoch=1)
+        with pytest.raises(Stopped):
+            fit_tiny(data, out=tmp_path / "run")
+    with pytest.raises(RunError, match=named):
+        fit_tiny(data, out=tmp_path / "run", **change)
+    fit_tiny(data, out=tmp_path / "run", overwrite=True, **change)
+
+
+def test_an_unfinished_training_on_other_images_is_refused(fit_tiny, pictures, tmp_path, monkeypatch):
+    images, labels = pictures(kinds=2, each=3)
+    with monkeypatch.context() as patch:
+        stop_after(patch, epoch=1)
+        with pytest.raises(Stopped):
+            fit_tiny((images, labels), out=tmp_path / "run")
+    changed = [images[0] // 2, *images[1:]]
+    with pytest.raises(RunError, match="data"):
+        fit_tiny((changed, labels), out=tmp_path / "run")
+
+
+def test_a_folder_that_holds_a_run_is_refused_unless_overwritten(fit_tiny, pictures, tmp_path):
+    data = pictures(kinds=2, each=2)
+    fit_tiny(data, out=tmp_path / "run", epochs=1)
+    with pytest.raises(RunError, match=r"already holds a run.*overwrite"):
+        fit_tiny(data, out=tmp_path / "run", epochs=1)
+    fit_tiny(data, out=tmp_path / "run", epochs=1, seed=4, overwrite=True)
+    assert nf.load(tmp_path / "run").config["seed"] == 4
+
+
+def test_overwriting_leaves_nothing_of_the_run_before(fit_tiny, write_folder, tmp_path):
+    root = write_folder(tmp_path / "data", kinds=2, each=3)
+    (root / "kind0" / "bad.png").write_bytes(b"not a picture")
+    assert fit_tiny(root, out=tmp_path / "run", epochs=1).skipped
+    (root / "kind0" / "bad.png").unlink()
+    fit_tiny(root, out=tmp_path / "run", epochs=1, overwrite=True)
+    assert nf.load(tmp_path / "run").skipped == []
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_file_where_the_run_should_go_is_refused(fit_tiny, pictures, tmp_path, overwrite):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(RunError, match="run"):
+        fit_tiny(pictures(kinds=2, each=2), out=tmp_path / "run", overwrite=overwrite)
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def test_an_empty_folder_is_refused(fit_tiny, tmp_path):
+    with pytest.raises(DataError, match="no images"):
+        fit_tiny(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named(fit_tiny, tmp_path):
+    with pytest.raises(MissingFileError, match="nowhere"):
+        fit_tiny(tmp_path / "nowhere")
+
+
+def test_one_class_only_is_refused(fit_tiny, pictures):
+    with pytest.raises(DataError, match="one class only"):
+        fit_tiny(pictures(kinds=1, each=4))
+
+
+def test_a_class_with_one_image_is_named(fit_tiny, pictures):
+    images, labels = pictures(kinds=2, each=3)
+    with pytest.raises(DataError, match=r"one image.*lonely"):
+        fit_tiny(([*images, images[0]], [*labels, "lonely"]))
+
+
+def test_unreadable_images_are_skipped_and_listed(fit_tiny, write_folder, tmp_path):
+    root = write_folder(tmp_path / "data", kinds=2, each=4)
+    whole = (root / "kind0" / "0.png").read_bytes()
+    (root / "kind0" / "truncated.png").write_bytes(whole[: len(whole) // 2])
+    (root / "kind1" / "empty.jpg").write_bytes(b"")
+    listener = Listener()
+    run = fit_tiny(root, out=tmp_path / "run", reporter=listener)
+    names = [name for name, _ in run.skipped]
+    assert sorted(name.rsplit("/", 1)[1] for name in names) == ["empty.jpg", "truncated.png"]
+    assert all(reason for _, reason in run.skipped)
+    assert any("2 images cannot be read" in line for line in listener.lines)
+    assert nf.load(tmp_path / "run").skipped == run.skipped
+    assert run.config["data"]["skipped"] == 2
+    assert run.config["data"]["images"] == 8
+
+
+def test_the_run_is_that_of_the_readable_images_alone(fit_tiny, write_folder, tmp_path):
+    root = write_folder(tmp_path / "data", kinds=2, each=4)
+    clean = contents(fit_tiny(root))
+    (root / "kind0" / "2a.png").write_bytes(b"noise")
+    assert contents(fit_tiny(root)) == clean
+
+
+def test_a_class_with_too_few_readable_images_is_named(fit_tiny, write_folder, tmp_path):
+    root = write_folder(tmp_path / "data", kinds=2, each=2)
+    (root / "kind1" / "0.png").write_bytes(b"noise")
+    with pytest.raises(DataError, match="kind1"):
+        fit_tiny(root)
+
+
+def test_a_folder_without_a_single_readable_image_is_refused(fit_tiny, write_folder, tmp_path):
+    root = write_folder(tmp_path / "data", kinds=2, each=2)
+    for path in root.rglob("*.png"):
+        path.write_bytes(b"noise")
+    with pytest.raises(DataError):
+        fit_tiny(root)
+
+
+def test_missing_weights_are_said_to_be_missing(pictures, tmp_path):
+    with pytest.raises(WeightsError, match="no weight file"):
+        nf.fit(pictures(kinds=2, each=2), backbone="test_vit", weights=str(tmp_path / "gone.pth"), image_size=32)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"lrr": 1e-3}, "Did you mean 'lr'"),
+        ({"threshold": 1.5}, "threshold=1.5"),
+        ({"preset": "best"}, "no preset 'best'"),
+        ({"method": "magic"}, "no method 'magic'"),
+        ({"backbone": "vit_tyni", "weights": "random"}, "no model named 'vit_tyni'"),
+        ({"tune_blocks": 99}, "tune_blocks=99"),
+        ({"creator": "gan"}, "no creator 'gan'"),
+        ({"epochs": -1}, "epochs=-1"),
+        ({"merge_every": 0}, "merge_every"),
+        ({"head": "round"}, "head"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_settings_that_cannot_be_are_refused_before_any_training(fit_tiny, pictures, monkeypatch, bad, words):
+    monkeypatch.setattr("newfound.fitting.learn", lambda *a, **k: pytest.fail("training had begun"))
+    with pytest.raises(SettingsError, match=words):
+        fit_tiny(pictures(kinds=2, each=2), **bad)
+
+
+def test_epochs_for_the_frozen_backbone_are_refused(fit_tiny, pictures):
+    with pytest.raises(SettingsError, match="nothing to learn"):
+        fit_tiny(pictures(kinds=2, each=2), method="frozen", epochs=2)
+
+
+def test_a_refused_setting_leaves_no_folder_behind(fit_tiny, pictures, tmp_path):
+    with pytest.raises(NewfoundError):
+        fit_tiny(pictures(kinds=2, each=2), out=tmp_path / "run", lrr=1)
+    assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------- the rest
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true", "64-true"])
+def test_fabrics_precisions_work_and_the_run_can_be_loaded(fit_tiny, pictures, tmp_path, precision, picture):
+    run = fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "run", precision=precision, p_gen=1.0)
+    assert run.log[-1]["created"] > 0
+    loaded = nf.load(tmp_path / "run")
+    again = loaded.discoverer().predict([picture(0, 30)])[0]
+    assert again.score == pytest.approx(run.discoverer().predict([picture(0, 30)])[0].score, abs=1e-2)
+
+
+def test_progress_adds_up_to_what_was_announced(fit_tiny, pictures):
+    listener = Listener()
+    fit_tiny(pictures(kinds=4, each=4), preset="default", epochs=2, reporter=listener)
+    assert {"reading images", "caching views", "rehearsing discovery", "learning"} <= set(listener.stages)
+    for title, (total, done) in listener.stages.items():
+        assert total is None or done == total, title
+    assert any(line.startswith("threshold") for line in listener.lines)
+
+
+def test_the_cache_goes_where_it_is_told_and_is_trimmed(fit_tiny, pictures, tmp_path, monkeypatch):
+    fit_tiny(pictures(kinds=2, each=2), cache=tmp_path / "tokens", epochs=1)
+    assert list((tmp_path / "tokens").rglob("*.npy"))
+    monkeypatch.setenv("NEWFOUND_CACHE_GIB", "0")
+    fit_tiny(pictures(kinds=2, each=2), cache=tmp_path / "small", epochs=1)
+    assert not list((tmp_path / "small").rglob("*.npy"))
+
+
+def test_pictures_of_all_kinds_can_be_learnt_from(fit_tiny, picture, tmp_path):
+    Image.fromarray(picture(0, 1)).save(tmp_path / "a.jpg")
+    images = [picture(0, 0), tmp_path / "a.jpg", Image.fromarray(picture(1, 0)), (tmp_path / "a.jpg").read_bytes()]
+    assert fit_tiny((images, ["a", "a", "b", "b"]), epochs=1).classes == ["a", "b"]
+
+
+def test_the_signature_is_the_designs():
+    parameters = inspect.signature(nf.fit).parameters
+    assert list(parameters)[0] == "data"
+    defaults = {"method": "ltc", "out": None, "epochs": None, "seed": 0}
+    assert {name: parameters[name].default for name in defaults} == defaults
+    assert "backbone" in parameters

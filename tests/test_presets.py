@@ -1,0 +1,101 @@
+"""Promises of the presets: the paper's account, the released code's, and the one that works."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from newfound import presets
+from newfound.errors import SettingsError
+from newfound.method import get_method, methods
+
+
+def resolved(preset: str, *, method: str = "ltc", short: bool = False, **overrides):
+    return presets.resolve(method, preset, short=short, overrides=overrides)
+
+
+# Sec. 4.1 and supplement B; where the paper is silent, the released code's value.
+PAPER = {
+    "epochs": 100, "batch_size": 128, "lr": 1e-2, "weight_decay": 0.05, "alpha": 0.3, "gamma_mm": 0.05,
+    "m_pos": 0.05, "m_neg": 0.05, "beta": 0.001, "tau_init": 0.7, "q_pos": 0.8, "q_neg": 0.2, "p_gen": 0.3,
+    "eps": 0.05, "relative_step": False, "sigma_0": 1.0, "lambda_rho": 0.1, "creator": "mkee", "space": "pixels",
+    "creation_from_epoch": 1, "head": "linear", "across_classes": True, "per_sample": True, "min_lambda": 0.0,
+    "first_view_only": False, "margins_in_target": False, "hinge_from_epoch": 0, "prototypes_start": "means",
+    "threshold": "adaptive", "update": "fixed", "merge_every": None, "cached": False, "centre": False,
+    "eta": 0.4, "temperature": 0.07, "warmup_epochs": 5, "warmup_lr": 1e-4, "final_lr": 1e-5,
+    "min_scale": 0.6, "flip": True, "jitter": 0.2, "ce": 1.0,
+}  # fmt: skip
+# Every point of notes/peers.md at which the released code differs.
+RELEASED = PAPER | {
+    "q_pos": 0.2, "q_neg": 0.8, "margins_in_target": True, "beta": 0.01, "weight_decay": 1e-3, "head": "cosine",
+    "prototypes_start": "head", "first_view_only": True, "hinge_from_epoch": 1, "across_classes": False,
+    "per_sample": False, "merge_every": 1000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("preset", "expected"), [("paper", PAPER), ("released", RELEASED)])
+def test_a_preset_has_the_values_of_its_source(preset, expected):
+    values = dataclasses.asdict(resolved(preset))
+    assert {key: values[key] for key in expected} == expected
+    assert set(values) - set(expected) <= {"views"}, "a new setting needs its value in both accounts"
+
+
+@pytest.mark.parametrize("preset", presets.PRESETS)
+@pytest.mark.parametrize("method", methods())
+@pytest.mark.parametrize("short", [False, True])
+def test_every_preset_fits_every_method(preset, method, short):
+    settings = resolved(preset, method=method, short=short)
+    assert isinstance(settings, get_method(method).Settings)
+    if method == "frozen":
+        assert settings.epochs == 0
+    if method == "known-hinge":
+        assert settings.creator is None
+
+
+@pytest.mark.parametrize("preset", presets.PRESETS)
+def test_the_short_form_has_fewer_epochs_cached_views_and_token_space_and_changes_nothing_else(preset):
+    full, short = (dataclasses.asdict(resolved(preset, short=s)) for s in (False, True))
+    assert short["epochs"] == 15
+    assert short["cached"]
+    assert short["space"] == "tokens"
+    changed = {key for key in full if full[key] != short[key]}
+    assert changed <= {"epochs", "warmup_epochs", "cached", "space", "views"}
+
+
+def test_a_short_result_is_labelled_so():
+    assert presets.label("paper", short=True) == "paper (short)"
+    assert presets.label("paper", short=False) == "paper"
+
+
+def test_the_default_keeps_away_from_the_rate_that_collapses_other_backbones():
+    default = resolved("default")
+    assert default.lr <= 1e-3
+    assert default.threshold == "rehearsed"
+
+
+def test_what_is_asked_for_wins_and_none_means_the_presets():
+    settings = resolved("paper", short=True, epochs=3, lr=1e-5, gamma_mm=None)
+    assert (settings.epochs, settings.lr, settings.gamma_mm) == (3, 1e-5, 0.05)
+    assert resolved("paper", creator=None).creator is None, "for these two, None is a value"
+    assert resolved("released", merge_every=None).merge_every is None
+
+
+def test_an_unknown_preset_gets_the_list():
+    with pytest.raises(SettingsError, match=r"no preset 'papre'.*paper, released, default"):
+        resolved("papre")
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "hint"),
+    [("ltc", "gama_mm", "Did you mean 'gamma_mm'"), ("ltc", "epoch", "Did you mean 'epochs'"),
+     ("baseline", "qqq", "It has: alpha"), ("frozen", "gamma_mm", "frozen has no setting 'gamma_mm'")],
+)  # fmt: skip
+def test_an_unknown_setting_gets_a_suggestion_or_the_list(method, wrong, hint):
+    with pytest.raises(SettingsError, match=hint):
+        resolved("default", method=method, **{wrong: 1})
+
+
+def test_an_unknown_method_gets_the_list():
+    with pytest.raises(SettingsError, match="no method 'lct'"):
+        resolved("default", method="lct")
