@@ -247,6 +247,28 @@ def test_two_views_of_an_image_differ_and_change_from_epoch_to_epoch(train, monk
         assert len(rows[0] & rows[1]) < 12
 
 
+def test_every_step_has_randomness_of_its_own(train, monkeypatch):
+    from newfound.method.baseline import Baseline
+
+    draws = []
+    original = Baseline.loss
+
+    def spy(self, batch):
+        draws.append(batch.rng.random())
+        return original(self, batch)
+
+    monkeypatch.setattr(Baseline, "loss", spy)
+    train(method="baseline", epochs=3)
+    assert len(draws) == len(set(draws)) == 6
+
+
+def test_the_rate_follows_its_schedule_step_by_step(train):
+    _, trained = train(method="baseline", warmup_lr=1e-5)
+    steps = 2
+    expected = [learning_rate(trained.method.settings, epoch + (steps - 1) / steps) for epoch in range(4)]
+    assert [row["lr"] for row in trained.log] == pytest.approx(expected)
+
+
 def test_cached_training_is_close_to_training_on_the_same_views_computed_afresh(train):
     """What the cache rounds away does not decide anything: losses of the first epoch agree."""
     cached = train(method="baseline", epochs=1, batch_size=12)[1].log[0]["loss"]

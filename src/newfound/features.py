@@ -136,16 +136,28 @@ class Encoder:
             base = int(content[:12], 16)
             return key, torch.stack([self.views.random(image, (seed, base, view)) for view in range(count)])
 
-        for _, result in _ahead(items, prepare, depth=8):
+        waiting: list[tuple[str, Tensor]] = []
+        together = max(1, self.batch // count)  # images whose views go through the trunk at once
+        for _, result in _ahead(items, prepare, depth=2 * together):
             if isinstance(result, NewfoundError):
                 raise result
             key, pixels = result
             keys.append(key)
             if pixels is not None:
-                self.cache.put(key, self._trunk(pixels).numpy())
+                waiting.append((key, pixels))
+            if len(waiting) == together:
+                self._put_views(waiting)
+                waiting = []
             if progress:
                 progress(1)
+        if waiting:
+            self._put_views(waiting)
         return keys
+
+    def _put_views(self, waiting: list[tuple[str, Tensor]]) -> None:
+        tokens = self._trunk(torch.cat([pixels for _, pixels in waiting]))
+        for (key, _), views in zip(waiting, tokens.chunk(len(waiting)), strict=True):
+            self.cache.put(key, views.numpy())
 
 
 def unit(z: Tensor) -> Tensor:

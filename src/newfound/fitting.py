@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import os
@@ -24,7 +25,7 @@ from newfound.method import get_method
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, build_method, known_prototypes, rehearse
 from newfound.run import FORMAT, Run
-from newfound.training import learn
+from newfound.training import blend_tail, learn
 from newfound.views import Augmentation, Views
 
 
@@ -136,6 +137,7 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
                 encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, progress=progress
             )
         reporter.say(chosen.describe())
+    before = copy.deepcopy(encoder.backbone.tail_state())
     method = build_method(encoder, items, targets, method_class, settings, len(labelled.classes), seed)
     with reporter.stage("learning", settings.epochs * len(items) or None) as progress:
         board = TensorBoardLog(checkpoint.folder if checkpoint else None)
@@ -144,6 +146,8 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
             seed=seed, fabric=fabric, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
         )  # fmt: skip
         board.close()
+    config["share"] = _share(settings, chosen)
+    blend_tail(encoder.backbone, before, config["share"])
     prototypes = known_prototypes(encoder, items, targets, settings)
     config["threshold"] = _threshold(settings, method, chosen)
     return Run(
@@ -155,6 +159,12 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
         log=trained.log,
         threshold_path=trained.threshold_path,
     )
+
+
+def _share(settings, chosen: Rehearsal | None) -> float:
+    if isinstance(settings.share, str):
+        return chosen.share if chosen else 1.0
+    return float(settings.share)
 
 
 def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "default": {
         "lr": 1e-4, "weight_decay": 0.05, "head": "cosine",
-        "threshold": "rehearsed", "centre": True, "update": "running",
+        "threshold": "rehearsed", "share": "rehearsed", "centre": True, "update": "running",
         "alpha": 0.3, "gamma_mm": 0.5, "m_pos": 0.05, "m_neg": 0.05,
         "tau_init": 0.7, "beta": 0.01, "q_pos": 0.2, "q_neg": 0.8,
         "eps": 0.05, "relative_step": True, "min_lambda": 0.3, "eta": 1.0,
@@ -62,7 +62,7 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
             check_type(method, name, overrides[name])
     values = {k: v for k, v in (PRESETS[preset] | (SHORT if short else {})).items() if k in fields}
     if method == "frozen":
-        values["epochs"] = 0
+        values |= {"epochs": 0, "share": 1.0}
     if method == "known-hinge":
         values["creator"] = None
     return cls(**(values | {k: v for k, v in overrides.items() if v is not None or k in ("creator", "merge_every")}))

@@ -1,4 +1,4 @@
-"""Rehearsal: choosing the threshold without a single novel sample.
+"""Rehearsal: choosing the threshold, and how far to trust what was learnt, without a single novel sample.
 
 The labelled set plays the whole story in small: some of its classes are hidden, the method learns the others from part
 of their images, then everything else is streamed and scored at many thresholds. What was best in rehearsal is taken.
@@ -17,21 +17,23 @@ from newfound.discovery import PrototypeDictionary
 from newfound.evaluation import score
 from newfound.features import Encoder, seen_from
 from newfound.method import Method, Settings, class_means
-from newfound.training import learn
+from newfound.training import blend_tail, learn
 
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
 FALLBACK = 0.7  # the paper's tau_init
 _GRID = np.round(np.arange(0.10, 0.96, 0.02), 2)
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The chosen threshold and the curve it was chosen from."""
+    """The chosen threshold and share, and the curve they were chosen from."""
 
     threshold: float
+    share: float
     grid: list[float]
-    scores: list[float]  # mean of Strict All and Named All at each threshold
+    scores: list[float]  # mean of Strict All and Named All at each threshold, for the chosen share
     draws: int
     flat: tuple[float, float]  # thresholds within one point of the best
     fallback: str | None = None  # why nothing was rehearsed
@@ -40,8 +42,9 @@ class Rehearsal:
         if self.fallback:
             return f"threshold {self.threshold:.2f}, not rehearsed: {self.fallback}"
         low, high = self.flat
+        kept = f" with {self.share:.0%} of what was learnt" if self.share < 1 else ""
         return (
-            f"threshold {self.threshold:.2f}, rehearsed on {self.draws} draws of hidden classes "
+            f"threshold {self.threshold:.2f}{kept}, rehearsed on {self.draws} draws of hidden classes "
             f"(score {100 * max(self.scores):.1f}; within a point of it from {low:.2f} to {high:.2f})"
         )
 
@@ -65,9 +68,11 @@ def rehearse(
             f"{classes} classes with {len(items)} images are too few to hide some of them "
             f"({MIN_CLASSES} classes of {MIN_IMAGES} images are needed); this is the paper's tau_init"
         )
-        return Rehearsal(FALLBACK, [], [], 0, (FALLBACK, FALLBACK), reason)
+        share = 1.0 if isinstance(settings.share, str) else settings.share
+        return Rehearsal(FALLBACK, share, [], [], 0, (FALLBACK, FALLBACK), reason)
     before = copy.deepcopy(encoder.backbone.tail_state())
-    curves = []
+    shares = [settings.share] if not isinstance(settings.share, str) else _SHARES if settings.epochs else [1.0]
+    curves = np.zeros((len(shares), len(_GRID)))
     for draw in range(draws):
         rng = np.random.default_rng((seed, 77, draw))
         taught, stream = _deal(targets, rng)
@@ -78,17 +83,26 @@ def rehearse(
             encoder, items_at(items, taught), local, method,
             seed=seed + draw, fabric=fabric, progress=progress,
         )  # fmt: skip
-        prototypes = known_prototypes(encoder, items_at(items, taught), local, settings)
-        features, labels = encoder.features(items_at(items, stream)), targets[stream]
-        order = rng.permutation(len(stream))
-        curves.append([_score_at(t, prototypes, names, features[order], labels[order], settings) for t in _GRID])
+        after = copy.deepcopy(encoder.backbone.tail_state())
+        order = rng.permutation(stream)
+        for curve, share in zip(curves, shares, strict=True):
+            encoder.backbone.model.load_state_dict(after, strict=False)
+            blend_tail(encoder.backbone, before, share)
+            prototypes = known_prototypes(encoder, items_at(items, taught), local, settings)
+            features = encoder.features(items_at(items, order))
+            curve += [_score_at(t, prototypes, names, features, targets[order], settings) / draws for t in _GRID]
+            encoder.centre = None
         encoder.backbone.model.load_state_dict(before, strict=False)
-        encoder.centre = None
-    curve = np.mean(curves, axis=0)
-    smooth = np.convolve(np.pad(curve, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
-    near = _GRID[smooth >= smooth.max() - 0.01]
+    smooth = np.array([np.convolve(np.pad(c, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid") for c in curves])
+    best, at = np.unravel_index(smooth.argmax(), smooth.shape)
+    near = _GRID[smooth[best] >= smooth[best].max() - 0.01]
     return Rehearsal(
-        float(_GRID[smooth.argmax()]), _GRID.tolist(), smooth.tolist(), draws, (float(near.min()), float(near.max()))
+        threshold=float(_GRID[at]),
+        share=float(shares[best]),
+        grid=_GRID.tolist(),
+        scores=smooth[best].tolist(),
+        draws=draws,
+        flat=(float(near.min()), float(near.max())),
     )
 
 

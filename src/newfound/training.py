@@ -124,6 +124,18 @@ def learn(
     return trained
 
 
+def blend_tail(backbone: Backbone, before: dict[str, Tensor], share: float) -> None:
+    """Move the tail to (1 - share) of the weights before training and `share` of those it has now.
+
+    Learning a few classes makes features of all others more alike; part of the way back to the pretrained weights
+    keeps most of what was learnt and most of what would have been lost (weight averaging, as in WiSE-FT).
+    """
+    if share < 1:
+        after = backbone.tail_state()
+        mixed = {key: torch.lerp(before[key].to(value), value, share) for key, value in after.items()}
+        backbone.model.load_state_dict(mixed, strict=False)
+
+
 def learning_rate(settings: Settings, epoch: float) -> float:
     """Linear warm-up from `warmup_lr`, then a cosine to `final_lr`, both never above the rate itself."""
     peak, floor = settings.lr, min(settings.final_lr, settings.lr)

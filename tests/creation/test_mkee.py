@@ -75,7 +75,7 @@ def test_a_small_step_raises_the_objective_of_every_sample(seed, name):
         features = model.encode(points)
         p = torch.softmax(model.classify(features), dim=1)
         entropy = -(p * p.log()).sum(1) if creator.entropy else torch.zeros(len(points))
-        rho = torch.exp(-torch.cdist(features, reference) ** 2 / (2 * sigma**2)).mean(1)
+        rho = torch.exp(-(torch.cdist(features, reference) ** 2) / (2 * sigma**2)).mean(1)
         return entropy - (creator.lambda_rho * rho if creator.density else 0.0)
 
     assert (objective(moved) > objective(x)).all()

@@ -104,12 +104,14 @@ def join(parts: list[Decisions]) -> dict[str, list]:
 
 @st.composite
 def streams(draw):
-    """Features full of ties: lattice directions, repeats, last-bit neighbours; thresholds that scores hit."""
+    """Features full of ties: lattice directions, repeats, last-bit neighbours, norms at both ends of what counts
+    as 1; thresholds that scores hit."""
     dimension = draw(st.sampled_from([1, 2, 3, 5, 8]))
     entry = st.integers(-2, 2)
     row = st.lists(entry, min_size=dimension, max_size=dimension).filter(any)
     base = draw(st.lists(row, min_size=1, max_size=6))
-    rows = np.array([unit(r) for r in base], np.float32)
+    lengths = draw(st.lists(st.sampled_from([1.0, 1 - 9e-6, 1 + 9e-6]), min_size=len(base), max_size=len(base)))
+    rows = (np.array([unit(r) for r in base]) * np.array(lengths)[:, None]).astype(np.float32)
     picks = draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=24))
     features = rows[picks]
     for i in draw(st.lists(st.integers(0, len(picks) - 1), max_size=12)):
@@ -162,9 +164,7 @@ def test_any_batching_equals_the_plain_loop_bit_for_bit(stream, variant, cuts, r
     check_against_the_plain_loop(stream, variant, cuts, rows, runners_up)
 
 
-@settings(max_examples=150, deadline=None)
-@given(streams(), variants, st.integers(1, 9), st.integers(0, 2), st.integers(0, 2**32 - 1))
-def test_any_filter_within_its_bound_gives_the_same_answers(stream, variant, rows, runners_up, seed):
+def with_wrong_products(seed, check, *arguments):
     """Stands for every BLAS there is: products that are wrong by anything up to the bound."""
     rng = np.random.default_rng(seed)
 
@@ -179,7 +179,34 @@ def test_any_filter_within_its_bound_gives_the_same_answers(stream, variant, row
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_filter, "products", wrong_products)
-        check_against_the_plain_loop(stream, variant, (), rows, runners_up)
+        check(*arguments)
+
+
+@settings(max_examples=150, deadline=None)
+@given(streams(), variants, st.integers(1, 9), st.integers(0, 2), st.integers(0, 2**32 - 1))
+def test_any_filter_within_its_bound_gives_the_same_answers(stream, variant, rows, runners_up, seed):
+    with_wrong_products(seed, check_against_the_plain_loop, stream, variant, (), rows, runners_up)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.5]), st.integers(2, 12))
+def test_prototypes_that_move_in_the_middle_of_a_block_are_met_where_they_are(seed, spread, rows):
+    rng = np.random.default_rng(seed)
+    directions = rng.integers(-1, 2, (40, 3)) + spread * rng.standard_normal((40, 3))
+    features = directions[np.abs(directions).sum(axis=1) > 0.01]
+    stream = features[:1], features, float(rng.choice([0.5, 0.7, 0.9]))
+    with_wrong_products(seed, check_against_the_plain_loop, stream, {"update": "running"}, (), rows, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["fixed", "running"]), st.integers(2, 12))
+def test_pairs_whose_similarity_is_exactly_that_of_merging_are_merged(seed, update, rows):
+    rng = np.random.default_rng(seed)
+    features = np.array([unit(f) for f in rng.integers(-2, 3, (12, 3)) if any(f)])
+    i, j = rng.choice(len(features), 2, replace=False)
+    merging = {"update": update, "merge_every": 6, "merge_at": similarity(features[i], features[j])}
+    stream = features[:1], features, 0.999
+    with_wrong_products(seed, check_against_the_plain_loop, stream, merging, (), rows, 0)
 
 
 @settings(max_examples=60, deadline=None)

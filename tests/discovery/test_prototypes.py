@@ -46,6 +46,18 @@ def test_equal_similarity_goes_to_the_lowest_id():
     assert p.observe([AXES[0], turned(45)]).category.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("update", ["fixed", "running"])
+@pytest.mark.parametrize("runners_up", [0, 1])
+def test_similarities_that_are_clipped_to_the_same_value_are_equal(update, runners_up):
+    long, longer = 1 + 4e-6, 1 + 9e-6
+    p = PrototypeDictionary([[long, 0], [longer, 0]], 0.5, update=update)
+    assert p.observe([[longer, 0]], runners_up).category.tolist() == [0]
+    q = PrototypeDictionary([[longer, 0], [long, 0]], -1.0, update=update)
+    out = q.observe([[-longer, 0]], runners_up)
+    assert out.category.tolist() == [0]
+    assert out.score.tolist() == [-1.0]
+
+
 def test_a_score_equal_to_the_threshold_is_not_new_and_the_next_number_above_it_is():
     p = PrototypeDictionary(AXES[:1])
     score = float(p.predict(turned(30)).score[0])
@@ -120,8 +132,9 @@ def test_members_that_cancel_out_leave_a_running_prototype_where_it_was():
 
 
 def test_unit_rows_keep_their_bits_and_others_are_normalised():
-    unit = np.array([[0.6, 0.8], [0.6000001, 0.8]], np.float32)
+    unit = np.array([[0.6, 0.8], [0.6000001, 0.8], [1 + 9.8e-6, 0], [1 - 9.8e-6, 0]], np.float32)
     assert PrototypeDictionary(unit).prototypes.tobytes() == unit.tobytes()
+    assert PrototypeDictionary([[1 + 1.1e-5, 0], [1 - 1.1e-5, 0]]).prototypes.tolist() == [[1, 0], [1, 0]]
     scaled = PrototypeDictionary([[3e-300, 4e-300], [3e200, 4e200], [1e-45, 0]]).prototypes
     assert scaled[:2] == pytest.approx(np.array([[0.6, 0.8]] * 2))
     assert scaled[2].tolist() == [1.0, 0.0]

@@ -147,7 +147,9 @@ def test_how_it_was_made_can_be_read_off(make_story, tiny_run, read):
     version = tiny_run.config["newfound"]
     for expected in ("ltc", "paper (short)", "test_efficientnet", "15 images of 3 classes", version):
         assert expected in facts, expected
-    assert f"{tiny_run.threshold:.3f}, adaptive" in facts
+    cut = {"value": 0.7123, "rule": "adaptive: learnt while training"}
+    run = dataclasses.replace(tiny_run, config=tiny_run.config | {"threshold": cut})
+    assert "0.712, adaptive: learnt while training" in read(render(make_story(run=run))).one("table", "facts")["text"]
 
 
 def test_a_story_keeps_paths_short(make_story):

@@ -17,7 +17,7 @@ def demo(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")] = Path("newfound-demo"),
     seed: Seed = 0,
-    everything: Annotated[bool, typer.Option("--everything", help="Every method, not only the main ones.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="All images of the folder, however many.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """See newfound learn half of the classes and discover the others; offline, in a few minutes.

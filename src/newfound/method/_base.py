@@ -23,6 +23,9 @@ class Settings:
         cached: learn from `views` stored views of each image instead of new ones every epoch.
     Views
         min_scale, flip, jitter: random resized crop, horizontal flip, colour jitter.
+        share: how much of what the tail has learnt is kept when training is over: 1 keeps the learnt weights, 0 the
+            pretrained ones, between lies their mean. "rehearsed": chosen together with a rehearsed threshold, and 1
+            where the threshold is not rehearsed.
     Discovery
         threshold: "adaptive" (the value learnt while training), "rehearsed" (chosen by rehearsing discovery on held-out
             known classes) or a number.
@@ -43,6 +46,7 @@ class Settings:
     min_scale: float = 0.6
     flip: bool = True
     jitter: float = 0.2
+    share: float | Literal["rehearsed"] = 1.0
     threshold: float | Literal["adaptive", "rehearsed"] = "rehearsed"
     centre: bool = False
     update: Literal["fixed", "running"] = "running"
@@ -63,6 +67,11 @@ class Settings:
             raise SettingsError(f"views={self.views}: learning from cached views needs at least 2 an image.")
         if self.update not in ("fixed", "running"):
             raise SettingsError(f'update={self.update!r}: choose "fixed" or "running".')
+        if isinstance(self.share, str):
+            if self.share != "rehearsed":
+                raise SettingsError(f'share={self.share!r}: choose "rehearsed" or a number.')
+        elif not 0 <= self.share <= 1:
+            raise SettingsError(f"share={self.share}: it must lie in [0, 1].")
         if isinstance(self.threshold, str):
             if self.threshold not in ("adaptive", "rehearsed"):
                 raise SettingsError(f'threshold={self.threshold!r}: choose "adaptive", "rehearsed" or a number.')

@@ -1,0 +1,43 @@
+"""Promises of newfound._memory: the allocator is asked once, where it can be, and left alone when told to."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from newfound._memory import keep_large_allocations
+
+
+def test_it_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("NEWFOUND_MALLOC", "0")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: pytest.fail("the C library was asked"))
+    assert keep_large_allocations() is False
+
+
+def test_other_systems_are_left_alone(monkeypatch):
+    monkeypatch.delenv("NEWFOUND_MALLOC", raising=False)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert keep_large_allocations() is False
+
+
+def test_a_c_library_without_mallopt_is_no_error(monkeypatch):
+    monkeypatch.delenv("NEWFOUND_MALLOC", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    assert keep_large_allocations() is False
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+def test_where_glibc_is_it_agrees_and_large_arrays_still_work():
+    code = (
+        "from newfound._memory import keep_large_allocations\n"
+        "import platform, numpy as np\n"
+        "agreed = keep_large_allocations()\n"
+        "assert all(np.ones(10**6).sum() == 10**6 for _ in range(20))\n"
+        "print(agreed == (platform.libc_ver()[0] == 'glibc'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "True", done.stderr
