@@ -136,6 +136,17 @@ def test_where_the_threshold_comes_from_is_recorded(fit_tiny, pictures):
     assert len(rehearsed["grid"]) == len(rehearsed["scores"])
 
 
+def test_a_share_of_nothing_is_the_frozen_backbone_and_the_share_is_recorded(fit_tiny, pictures):
+    data, options = pictures(kinds=2, each=3), {"threshold": 0.5, "lr": 1e-2}
+    nothing, half, all_of_it = (fit_tiny(data, share=share, **options) for share in (0.0, 0.5, 1.0))
+    frozen = fit_tiny(data, method="frozen", threshold=0.5)
+    assert np.array_equal(nothing.prototypes, frozen.prototypes)
+    assert not np.allclose(all_of_it.prototypes, frozen.prototypes, atol=1e-3)
+    states = [run.encoder.backbone.tail_state()["conv_head.weight"] for run in (nothing, half, all_of_it)]
+    torch.testing.assert_close(states[1], (states[0] + states[2]) / 2)
+    assert [run.config["share"] for run in (nothing, half, all_of_it)] == [0.0, 0.5, 1.0]
+
+
 def test_a_threshold_learnt_on_plain_features_is_not_taken_for_centred_ones(fit_tiny, pictures):
     """Eq. 11 and 12 measure cosines of plain features; seen from the mean, cosines mean something else."""
     with pytest.raises(SettingsError, match="centre"):

@@ -24,7 +24,7 @@ PAPER = {
     "first_view_only": False, "margins_in_target": False, "hinge_from_epoch": 0, "prototypes_start": "means",
     "threshold": "adaptive", "update": "fixed", "merge_every": None, "cached": False, "centre": False,
     "eta": 0.4, "temperature": 0.07, "warmup_epochs": 5, "warmup_lr": 1e-4, "final_lr": 1e-5,
-    "min_scale": 0.6, "flip": True, "jitter": 0.2, "ce": 1.0,
+    "min_scale": 0.6, "flip": True, "jitter": 0.2, "ce": 1.0, "share": 1.0,
 }  # fmt: skip
 # Every point of notes/peers.md at which the released code differs.
 RELEASED = PAPER | {
@@ -94,6 +94,27 @@ def test_an_unknown_preset_gets_the_list():
 def test_an_unknown_setting_gets_a_suggestion_or_the_list(method, wrong, hint):
     with pytest.raises(SettingsError, match=hint):
         resolved("default", method=method, **{wrong: 1})
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"epochs": 1.5}, {"batch_size": 2.5}, {"lr": "fast"}, {"lr": float("nan")}, {"lr": True}, {"flip": "yes"},
+        {"cached": 1}, {"head": "round"}, {"prototypes_start": "zero"}, {"space": "voxels"}, {"update": "often"},
+        {"creator": 3}, {"threshold": "auto"}, {"threshold": True}, {"views": None, "tau_init": [0.7]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_value_of_the_wrong_kind_is_refused_with_the_right_one(bad):
+    with pytest.raises(SettingsError, match=list(bad)[-1]):
+        resolved("paper", **bad)
+
+
+def test_numbers_of_numpy_and_whole_numbers_for_fractions_are_taken():
+    import numpy as np
+
+    settings = resolved("paper", epochs=np.int64(3), lr=np.float32(0.5), gamma_mm=1, threshold=1)
+    assert (settings.epochs, settings.lr, settings.gamma_mm, settings.threshold) == (3, 0.5, 1, 1)
 
 
 def test_an_unknown_method_gets_the_list():

@@ -83,6 +83,20 @@ def test_too_few_classes_or_images_fall_back_and_say_so(encoder, pictures, kinds
     assert f"{kinds} classes" in found.describe()
 
 
+def test_a_share_is_rehearsed_only_if_asked_for(encoder, pictures):
+    assert rehearsed(encoder, pictures, share=0.5).share == 0.5
+    found = rehearsed(encoder, pictures, share="rehearsed", lr=1e-2)
+    assert found.share in (0.0, 0.25, 0.5, 0.75, 1.0)
+    assert (found.share == 1) == ("of what was learnt" not in found.describe())
+    assert rehearsed(encoder, pictures, method="frozen", epochs=0, share="rehearsed").share == 1.0
+    assert rehearsed(encoder, pictures, kinds=2, share="rehearsed").share == 1.0
+
+
+def test_what_was_learnt_is_kept_unless_giving_it_up_is_better(encoder, pictures, monkeypatch):
+    monkeypatch.setattr("newfound.rehearsal._score_at", lambda *args: 0.9)
+    assert rehearsed(encoder, pictures, share="rehearsed").share == 1.0
+
+
 def test_a_perfect_dictionary_scores_one_and_a_closed_one_less():
     settings = get_method("frozen").Settings(update="fixed")
     features = np.eye(4, dtype=np.float32)[[0, 0, 1, 2, 2, 3]]

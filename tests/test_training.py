@@ -19,7 +19,7 @@ from newfound.errors import ImageError, MissingFileError, NewfoundError, RunErro
 from newfound.features import Encoder
 from newfound.method import get_method
 from newfound.rehearsal import build_method
-from newfound.training import learn, learning_rate
+from newfound.training import blend_tail, learn, learning_rate
 from newfound.views import Views
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -293,6 +293,20 @@ def test_an_image_that_vanishes_while_training_is_named(train, tmp_path, form):
 def test_any_batch_size_works(train, batch_size):
     _, trained = train(epochs=2, batch_size=batch_size)
     assert math.isfinite(trained.log[-1]["loss"])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_a_share_of_what_was_learnt_lies_that_far_from_the_pretrained_weights(tiny_backbone, share):
+    backbone = tiny_backbone()
+    before = {key: value.clone() for key, value in backbone.tail_state().items()}
+    frozen = {key: value.clone() for key, value in backbone.trunk_state().items()}
+    with torch.no_grad():
+        for value in backbone.tail_state().values():
+            value.add_(4.0)
+    blend_tail(backbone, before, share)
+    for key, value in backbone.tail_state().items():
+        torch.testing.assert_close(value, before[key] + 4 * share)
+    assert all(torch.equal(value, frozen[key]) for key, value in backbone.trunk_state().items())
 
 
 rates = st.fixed_dictionaries(

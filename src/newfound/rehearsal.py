@@ -22,7 +22,7 @@ from newfound.training import blend_tail, learn
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
 FALLBACK = 0.7  # the paper's tau_init
 _GRID = np.round(np.arange(0.10, 0.96, 0.02), 2)
-_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_SHARES = (0.25, 0.5, 0.75, 1.0)  # never 0: what was learnt always has a say
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
 
 

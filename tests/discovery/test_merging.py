@@ -125,3 +125,11 @@ def test_an_id_that_was_never_given_out_is_refused():
     p = PrototypeDictionary(at(180))
     with pytest.raises(SettingsError, match="no category 1"):
         p.resolve([0, 1])
+
+
+def test_a_merge_at_minus_one_takes_even_opposites_whose_product_is_below_it():
+    long = 1 + 9e-6
+    p = PrototypeDictionary(np.empty((0, 2)), 0.5, merge_every=2, merge_at=-1.0)
+    p.observe([[long, 0], [-long, 0]])
+    assert p.aliases == {1: 0}
+    assert p.prototypes.tolist() == [[np.float32(long), 0]]  # nothing is left of their sum: the survivor's stays

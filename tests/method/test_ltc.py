@@ -273,14 +273,13 @@ def test_the_same_step_gives_the_same_loss_whatever_the_global_random_state():
     "bad",
     [
         {"p_gen": 1.1}, {"p_gen": -0.1}, {"beta": 2.0}, {"q_pos": -1.0}, {"q_neg": 1.5}, {"tau_init": 1.2},
-        {"space": "voxels"}, {"head": "round"}, {"prototypes_start": "zero"}, {"temperature": 0.0},
-        {"eta": 0.0}, {"min_lambda": 0.7},
+        {"space": "voxels"}, {"temperature": 0.0}, {"eta": 0.0}, {"min_lambda": 0.7}, {"eps": -1.0}, {"sigma_0": 0.0},
     ],
     ids=str,
 )  # fmt: skip
-def test_a_value_that_a_setting_cannot_have_is_refused_at_once(bad):
+def test_a_value_that_a_setting_cannot_have_is_refused_before_the_first_step(bad):
     with pytest.raises(SettingsError, match=next(iter(bad))):
-        LTCSettings(**bad)
+        Scene(**bad)
 
 
 def test_creation_in_pixel_space_cannot_have_cached_views_and_the_error_says_what_can():

@@ -46,8 +46,8 @@ def test_the_frozen_backbone_has_nothing_to_learn_and_says_so():
     [
         {"epochs": -1}, {"warmup_epochs": -1}, {"batch_size": 0}, {"lr": 0.0}, {"lr": -1.0}, {"views": 0},
         {"update": "sometimes"}, {"threshold": 1.5}, {"threshold": float("nan")}, {"threshold": "auto"},
-        {"weight_decay": -1.0}, {"lr": float("nan")}, {"min_scale": 1.5}, {"jitter": -0.1},
-        {"jitter": 1.5}, {"merge_every": 0}, {"epochs": 1.5}, {"batch_size": 2.5}, {"lr": "fast"},
+        {"weight_decay": -1.0}, {"min_scale": 1.5}, {"jitter": -0.1}, {"jitter": 1.5}, {"merge_every": 0},
+        {"share": 1.5}, {"share": -0.1}, {"share": "half"},
     ],
     ids=str,
 )  # fmt: skip
