@@ -9,11 +9,11 @@ demo: setup
 	$(BIN)/newfound demo
 
 test: setup-test
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff check .
 	$(BIN)/python -m pytest -m "not slow"
 
 test-all: setup-test
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff check .
 	$(BIN)/python -m pytest
 
 setup: $(VENV)/.ready
@@ -35,7 +35,7 @@ system:
 	  || echo "chromium is not here and cannot be installed: the browser tests will be skipped"
 
 lint: setup-test
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff check .
 	$(BIN)/mypy
 
 clean:

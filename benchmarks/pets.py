@@ -2,8 +2,9 @@
 
     python benchmarks/pets.py PETS_FOLDER
 
-Runs `newfound split`, `train` and `evaluate` for each row, keeps one JSON file a row under benchmarks/results/pets (rows
-that are there are not run again: an interrupted table goes on), and writes the table into docs/results.md and README.md.
+Runs `newfound split`, `train` and `evaluate` for each row, keeps one JSON file a row under benchmarks/results/pets
+(rows that are there are not run again: an interrupted table goes on), and writes the table into docs/results.md and
+README.md.
 """
 
 from __future__ import annotations
@@ -82,10 +83,10 @@ def table(results: dict[str, dict], names) -> str:
     commits = sorted({results[name]["commit"] for name in names})
     lines += [
         "",
-        "Oxford Pets, 19 known classes of 37, 942 labelled and 2,738 streamed images; backbone `tf_efficientnet_lite0`; "
-        f"seed 0; mean (± spread of All) over 3 random stream orders; commit {', '.join(commits)}; "
-        "`python benchmarks/pets.py PETS_FOLDER`. The backbone was trained on ImageNet's labels, which include many of "
-        "these breeds.",
+        "Oxford Pets, 19 known classes of 37, 942 labelled and 2,738 streamed images; backbone "
+        "`tf_efficientnet_lite0`; seed 0; mean (± spread of All) over 3 random stream orders; commit "
+        f"{', '.join(commits)}; `python benchmarks/pets.py PETS_FOLDER`. The backbone was trained on ImageNet's "
+        "labels, which include many of these breeds.",
     ]
     return "\n".join(lines)
 

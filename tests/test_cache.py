@@ -26,17 +26,17 @@ def files(cache: TokenCache) -> list[Path]:
 def test_what_was_put_comes_back(cache):
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     key = cache.key("an entry")
-    assert not cache.has(key)
+    assert cache.get(key) is None
     cache.put(key, array)
-    assert cache.has(key)
-    assert np.array_equal(cache.open(key), array)
-    assert np.array_equal(TokenCache(cache.folder).open(key), array), "another process finds it too"
+    assert cache.get(key) is not None
+    assert np.array_equal(cache.get(key), array)
+    assert np.array_equal(TokenCache(cache.folder).get(key), array), "another process finds it too"
 
 
 def test_entries_take_half_precision(cache):
     values = np.random.default_rng(0).normal(size=(50, 40)).astype(np.float32)
     cache.put("aa", values)
-    stored = cache.open("aa")
+    stored = cache.get("aa")
     assert stored.dtype == np.float16
     assert np.array_equal(stored, values.astype(np.float16))
     assert files(cache)[0].stat().st_size < values.nbytes / 2 + 200
@@ -46,8 +46,8 @@ def test_values_too_large_for_half_precision_keep_single_precision_without_a_war
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cache.put("aa", np.array([1.0, 1e6], np.float32))
-    assert cache.open("aa").dtype == np.float32
-    assert cache.open("aa").tolist() == [1.0, 1e6]
+    assert cache.get("aa").dtype == np.float32
+    assert cache.get("aa").tolist() == [1.0, 1e6]
 
 
 def test_a_key_depends_on_every_part_and_on_nothing_else(cache):
@@ -62,9 +62,9 @@ def test_trimming_drops_the_least_recently_used_first(tmp_path):
         key = cache.key(number)
         cache.put(key, np.zeros(500, np.float32))
         os.utime(cache._path(key), (1000 + number, 1000 + number))
-    cache.open(cache.key(0))  # used just now
+    cache.get(cache.key(0))  # used just now
     assert cache.trim() == 2
-    assert [cache.has(cache.key(number)) for number in range(5)] == [True, False, False, True, True]
+    assert [cache._path(cache.key(number)).exists() for number in range(5)] == [True, False, False, True, True]
     assert sum(path.stat().st_size for path in files(cache)) <= cache.max_bytes
     assert cache.trim() == 0
 
@@ -84,22 +84,21 @@ def test_a_crash_while_writing_leaves_no_entry(cache, monkeypatch):
     monkeypatch.setattr(np, "save", fail)
     with pytest.raises(OSError, match="no space"):
         cache.put("aa", np.zeros(3, np.float32))
-    assert not cache.has("aa")
+    assert cache.get("aa") is None
 
 
 def test_many_writers_of_one_entry_leave_a_whole_one(cache):
     array = np.arange(3000, dtype=np.float32) % 100
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: cache.put("aa", array), range(40)))
-    assert np.array_equal(cache.open("aa"), array)
+    assert np.array_equal(cache.get("aa"), array)
     assert len(files(cache)) == 1
 
 
 def test_a_pickle_in_the_cache_is_not_loaded(cache):
     cache.put("aa", np.zeros(3, np.float32))
     np.save(cache._path("aa"), np.array([{"code": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"[Pp]ickle|object"):
-        cache.open("aa")
+    assert cache.get("aa") is None
 
 
 def test_the_folder_and_the_bound_come_from_the_environment(monkeypatch, tmp_path):

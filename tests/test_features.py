@@ -123,7 +123,7 @@ def test_random_views_are_cached_once_and_are_what_the_trunk_makes_of_them(make_
     encoder = make_encoder(cache)
     keys = encoder.cached_views(images, 3, seed=0)
     assert len(set(keys)) == 4
-    stored = encoder.cache.open(keys[0])
+    stored = encoder.cache.get(keys[0])
     assert stored.shape[0] == 3
     assert not np.array_equal(stored[0], stored[1])
     assert encoder.cached_views(images, 3, seed=0) == keys
@@ -136,7 +136,7 @@ def test_random_views_are_cached_once_and_are_what_the_trunk_makes_of_them(make_
 def test_a_views_number_decides_it_not_how_many_there_are(make_encoder, pictures, cache):
     images, _ = pictures(kinds=1, each=1)
     encoder = make_encoder(cache)
-    few, many = (encoder.cache.open(encoder.cached_views(images, n, seed=0)[0]) for n in (2, 4))
+    few, many = (encoder.cache.get(encoder.cached_views(images, n, seed=0)[0]) for n in (2, 4))
     assert np.abs(few.astype(np.float32) - many[:2].astype(np.float32)).max() < 0.02
 
 
@@ -218,14 +218,13 @@ def test_a_cache_entry_that_was_damaged_is_made_again(make_encoder, pictures, ca
 def test_a_cache_entry_that_another_process_drops_is_made_again(make_encoder, pictures, cache, monkeypatch):
     images, _ = pictures(kinds=1, each=1)
     expected = make_encoder(cache).features(images)
-    seen = TokenCache.has
+    read = TokenCache.get
 
-    def seen_then_gone(self, key):
-        found = seen(self, key)
+    def gone_just_before(self, key):
         self._path(key).unlink(missing_ok=True)
-        return found
+        return read(self, key)
 
-    monkeypatch.setattr(TokenCache, "has", seen_then_gone)
+    monkeypatch.setattr(TokenCache, "get", gone_just_before)
     assert np.array_equal(make_encoder(cache).features(images), expected)
 
 

@@ -360,9 +360,19 @@ def test_a_refused_setting_leaves_no_folder_behind(fit_tiny, pictures, tmp_path)
 # ---------------------------------------------------------------- the rest
 
 
-@pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true", "64-true"])
-def test_fabrics_precisions_work_and_the_run_can_be_loaded(fit_tiny, pictures, tmp_path, precision, picture):
-    run = fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "run", precision=precision, p_gen=1.0)
+@pytest.mark.parametrize("precision", ["bf16-true", "64-true"])
+def test_precisions_that_would_change_the_frozen_trunk_are_refused(fit_tiny, pictures, precision):
+    with pytest.raises(SettingsError, match="bf16-mixed"):
+        fit_tiny(pictures(kinds=2, each=3), precision=precision)
+
+
+def test_training_on_several_devices_is_refused_while_it_is_not_here(fit_tiny, pictures):
+    with pytest.raises(SettingsError, match="one process"):
+        fit_tiny(pictures(kinds=2, each=3), accelerator="cpu", devices=2)
+
+
+def test_mixed_precision_works_and_the_run_can_be_loaded(fit_tiny, pictures, tmp_path, picture):
+    run = fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "run", precision="bf16-mixed", p_gen=1.0)
     assert run.log[-1]["created"] > 0
     loaded = nf.load(tmp_path / "run")
     again = loaded.discoverer().predict([picture(0, 30)])[0]

@@ -46,7 +46,7 @@ def test_a_preset_has_the_values_of_its_source(preset, expected):
 @pytest.mark.parametrize("short", [False, True])
 def test_every_preset_fits_every_method(preset, method, short):
     settings = resolved(preset, method=method, short=short)
-    assert isinstance(settings, get_method(method).Settings)
+    assert isinstance(settings, get_method(method).settings_class)
     if method == "frozen":
         assert settings.epochs == 0
     if method == "known-hinge":

@@ -30,7 +30,7 @@ def rehearsed(encoder, pictures, *, method="baseline", kinds=5, each=5, seed=0, 
     images, labels = pictures(kinds, each)
     targets = np.array([int(label[-1]) for label in labels])
     fabric = Fabric(accelerator="cpu", devices=1)
-    return rehearse(encoder, images, targets, cls, cls.Settings(**values), seed=seed, fabric=fabric)
+    return rehearse(encoder, images, targets, cls, cls.settings_class(**values), seed=seed, fabric=fabric)
 
 
 @given(st.lists(st.integers(1, 9), min_size=4, max_size=12), st.integers(0, 2**32))
@@ -47,10 +47,14 @@ def test_hidden_classes_are_never_taught_and_every_image_plays_once(sizes, seed)
             assert label in targets[stream], "held-out images of a taught class are streamed too"
 
 
-def test_the_chosen_threshold_is_where_the_curve_is_highest(encoder, pictures):
+def test_the_chosen_threshold_is_the_middle_of_where_the_curve_is_highest(encoder, pictures):
     found = rehearsed(encoder, pictures)
     assert found.fallback is None
-    assert found.threshold == found.grid[int(np.argmax(found.scores))]
+    peak = found.grid[int(np.argmax(found.scores))]
+    assert found.flat[0] <= peak <= found.flat[1]
+    assert found.threshold == pytest.approx(sum(found.flat) / 2, abs=0.011)  # the grid's step is 0.02
+    inside = [s for t, s in zip(found.grid, found.scores, strict=True) if found.flat[0] <= t <= found.flat[1]]
+    assert min(inside) >= max(found.scores) - 0.01
     assert len(found.grid) == len(found.scores)
     assert all(0 <= score <= 1 for score in found.scores)
     low, high = found.flat
@@ -98,7 +102,7 @@ def test_what_was_learnt_is_kept_unless_giving_it_up_is_better(encoder, pictures
 
 
 def test_a_perfect_dictionary_scores_one_and_a_closed_one_less():
-    settings = get_method("frozen").Settings(update="fixed")
+    settings = get_method("frozen").settings_class(update="fixed")
     features = np.eye(4, dtype=np.float32)[[0, 0, 1, 2, 2, 3]]
     labels, names = np.array([10, 10, 11, 12, 12, 13]), np.array([10, 11])
     prototypes = np.eye(4, dtype=np.float32)[:2]
@@ -107,7 +111,7 @@ def test_a_perfect_dictionary_scores_one_and_a_closed_one_less():
 
 
 def test_a_label_that_looks_like_a_discovered_id_is_not_taken_for_one():
-    settings = get_method("frozen").Settings(update="fixed")
+    settings = get_method("frozen").settings_class(update="fixed")
     features = np.eye(3, dtype=np.float32)[[0, 1, 2, 2]]
     labels, names = np.array([2, 5, 7, 7]), np.array([2, 5])  # the discovered category gets the id 2, a known label
     assert _score_at(0.5, np.eye(3, dtype=np.float32)[:2], names, features, labels, settings) == 1.0
@@ -116,7 +120,7 @@ def test_a_label_that_looks_like_a_discovered_id_is_not_taken_for_one():
 def test_prototypes_are_class_means_seen_from_the_labelled_mean_if_asked(encoder, pictures):
     images, labels = pictures(3, 4)
     targets = np.array([int(label[-1]) for label in labels])
-    frozen = get_method("frozen").Settings
+    frozen = get_method("frozen").settings_class
     plain = known_prototypes(encoder, images, targets, frozen(centre=False))
     features = encoder.features(images)
     for k in range(3):

@@ -45,10 +45,10 @@ class Trainer:
 
     def __call__(self, *, method="ltc", seed=0, backbone=None, items=None, learn_options=None, **settings):
         cls = get_method(method)
-        values = {key: value for key, value in (BUSY | settings).items() if hasattr(cls.Settings(), key)}
+        values = {key: value for key, value in (BUSY | settings).items() if hasattr(cls.settings_class(), key)}
         backbone = backbone or self.make_backbone()
         encoder = Encoder(backbone, Views(backbone.spec), cache=self.cache)
-        method = build_method(encoder, self.images, self.targets, cls, cls.Settings(**values), 3, seed)
+        method = build_method(encoder, self.images, self.targets, cls, cls.settings_class(**values), 3, seed)
         fabric = Fabric(accelerator="cpu", devices=1)
         items = self.images if items is None else items
         trained = learn(encoder, items, self.targets, method, seed=seed, fabric=fabric, **(learn_options or {}))
@@ -322,7 +322,7 @@ rates = st.fixed_dictionaries(
 
 @given(rates)
 def test_the_rate_rises_to_its_peak_then_falls_and_is_never_above_it(values):
-    settings = get_method("baseline").Settings(**values)
+    settings = get_method("baseline").settings_class(**values)
     times = np.linspace(0, values["epochs"], 101)
     curve = np.array([learning_rate(settings, t) for t in times])
     assert (curve <= values["lr"] * (1 + 1e-9)).all()
@@ -333,7 +333,7 @@ def test_the_rate_rises_to_its_peak_then_falls_and_is_never_above_it(values):
 
 
 def test_the_released_schedule_starts_at_1e_4_peaks_after_five_epochs_and_ends_at_1e_5():
-    settings = get_method("baseline").Settings(lr=1e-2)
+    settings = get_method("baseline").settings_class(lr=1e-2)
     assert learning_rate(settings, 0) == pytest.approx(1e-4)
     assert learning_rate(settings, 2.5) == pytest.approx((1e-4 + 1e-2) / 2)
     assert learning_rate(settings, 5) == pytest.approx(1e-2)

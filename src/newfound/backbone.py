@@ -174,7 +174,13 @@ def create(
             kwargs["img_size"] = image_size
 
     def build(pretrained: bool) -> nn.Module:
-        return timm.create_model(name, pretrained=pretrained, **kwargs)
+        try:
+            return timm.create_model(name, pretrained=pretrained, **kwargs)
+        except RuntimeError as error:
+            if "tag" not in str(error):
+                raise
+            known = ", ".join(timm.list_pretrained(name.split(".")[0])) or "none"
+            raise SettingsError(f"timm knows no weights {name!r}; of this model it has: {known}.") from error
 
     packaged = weight_sources.packaged_file(name)
     if weights == weight_sources.RANDOM:
@@ -256,7 +262,8 @@ def _execution(model: nn.Module, size: int) -> tuple[list[nn.Module], list[tuple
         for hook in hooks:
             hook.remove()
     total = sum(p.numel() for p in model.parameters())
-    inside = {id(part) for name in _CONTAINERS for part in getattr(model, name, ()) if isinstance(part, nn.Module)}
+    children = dict(model.named_children())
+    inside = {id(part) for name in _CONTAINERS for part in children.get(name, nn.Identity()).children()}
     large = [m for m, _ in calls if sum(p.numel() for p in m.parameters()) >= _MIN_SHARE * total]
     units = [m for m in large if id(m) in inside] or large
     return units, calls
@@ -276,7 +283,7 @@ def _probe(size: int, seed: int) -> Tensor:
 def _is_projection(name: str) -> bool:
     """CLIP's classifier slot in timm holds the projection into the space shared with text, unless fine-tuned since."""
     architecture, _, tag = name.partition(".")
-    return "_clip_" in architecture and "ft_" not in tag
+    return ("_clip" in architecture or tag.startswith("clip_")) and "ft_" not in tag
 
 
 def _takes_size(name: str) -> bool:

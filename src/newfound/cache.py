@@ -1,8 +1,8 @@
 """A cache on disk for what the frozen trunk computes, keyed by content.
 
 One file an image holds the trunk's outputs for its views, in half precision. The file's name is a hash of the image's
-bytes, the trunk's weights, the views' settings and the precision: change any of them and the name changes, so a cached
-entry is never stale. Files appear by rename, so a crash leaves no half entry. The cache is bounded: the least recently
+bytes, the trunk's weights and the views' settings: change any of them and the name changes, so a cached entry is never
+stale. Files appear by rename, so a crash leaves no half entry. The cache is bounded: the least recently
 used entries go first.
 """
 
@@ -32,18 +32,21 @@ class TokenCache:
     def __init__(self, folder: str | os.PathLike | None = None, max_bytes: int | None = None) -> None:
         self.folder = Path(folder) if folder is not None else default_folder()
         self.max_bytes = max_bytes if max_bytes is not None else _limit_from_environment()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(
+                f"the cache folder {self.folder} cannot be made ({error.strerror}); set NEWFOUND_CACHE to another."
+            ) from error
 
     def key(self, *parts: object) -> str:
         """A name from everything that the entry depends on."""
         return hashlib.blake2b(repr((_FORMAT, parts)).encode(), digest_size=20).hexdigest()
 
-    def has(self, key: str) -> bool:
-        return self._path(key).is_file()
-
     def put(self, key: str, array: np.ndarray) -> None:
         """Store an array; half precision unless a value would overflow it."""
-        small = array.astype(np.float16)
+        with np.errstate(over="ignore"):
+            small = array.astype(np.float16)
         if not np.isfinite(small).all():
             small = array.astype(np.float32)
         path = self._path(key)
@@ -52,11 +55,14 @@ class TokenCache:
             np.save(file, small, allow_pickle=False)
         os.replace(file.name, path)
 
-    def open(self, key: str) -> np.ndarray:
-        """The entry as a memory map; reading marks it as used."""
+    def get(self, key: str) -> np.ndarray | None:
+        """The entry as a memory map, None if it is not there or damaged; reading marks it as used."""
         path = self._path(key)
-        os.utime(path)
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        try:
+            os.utime(path)
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
 
     def trim(self) -> int:
         """Remove least recently used entries until the bound holds; returns how many were removed."""
@@ -92,6 +98,6 @@ def _limit_from_environment() -> int:
         gib = float(text)
     except ValueError:
         gib = -1.0
-    if gib < 0:
+    if not 0 <= gib < float("inf"):
         raise SettingsError(f"NEWFOUND_CACHE_GIB={text!r} is not a number of gibibytes.")
     return int(gib * 2**30)

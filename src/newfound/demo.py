@@ -151,7 +151,7 @@ def _observe(
     discoverer = run.discoverer()
     sightings = []
     with reporter.stage("discovering", len(ordered)) as progress:
-        for sighting in discoverer.observe(iter(ordered.items)):
+        for sighting in discoverer.observe(iter(ordered.items), block=64):
             sightings.append(sighting)
             progress(1)
     return Story(

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from newfound._memory import keep_large_allocations
 from newfound.backbone import Backbone
 from newfound.cache import TokenCache
+from newfound.datasets import item_name
 from newfound.errors import ImageError, MissingFileError, NewfoundError
 from newfound.images import content_hash, open_image
 from newfound.views import Views
@@ -40,6 +42,7 @@ class Encoder:
     """
 
     def __init__(self, backbone: Backbone, views: Views, *, cache: TokenCache | None = None, batch: int = 64) -> None:
+        keep_large_allocations()
         self.backbone, self.views, self.cache, self.batch = backbone, views, cache, batch
         self.centre: np.ndarray | None = None  # a feature that all others are seen from, if set
         self._identity = (backbone.name, backbone.trunk_hash(), backbone.tune_blocks, backbone.split)
@@ -49,10 +52,10 @@ class Encoder:
         return next(self.backbone.parameters()).device
 
     def stream(self, items: Iterable, block: int | None = None) -> Iterator[Block]:
-        """Features of a stream, block by block, in order; reads ahead only as far as decoding needs."""
+        """Features of a stream, block by block, in order; reads two blocks ahead, and nothing in blocks of one."""
         size = block or self.batch
         pending: list = []
-        for item, tokens in _ahead(items, self._tokens_or_pixels, depth=2 * size):
+        for item, tokens in _ahead(items, self._tokens_or_pixels, depth=2 * size if size > 1 else 1):
             pending.append((item, tokens))
             if len(pending) == size:
                 yield self._block(pending)
@@ -84,9 +87,9 @@ class Encoder:
         """In a decoding thread: the cached tokens, or the pixels to compute them from."""
         key = None
         if self.cache is not None:
-            key = self.cache.key(self._identity, self.views.key(), "centre", content_hash(item))
-            if self.cache.has(key):
-                return None, torch.from_numpy(np.array(self.cache.open(key)))
+            key = self.cache.key(self._identity, self.views.centre_key(), content_hash(item))
+            if (stored := self.cache.get(key)) is not None:
+                return None, torch.from_numpy(np.array(stored))
         return key or "", self.views.centre(open_image(item))
 
     def _block(self, pending: list) -> Block:
@@ -97,19 +100,23 @@ class Encoder:
         if fresh:
             computed = self._trunk(torch.stack([tokens[i] for i in fresh]))
             for i, row in zip(fresh, computed, strict=True):
-                tokens[i] = row
+                tokens[i] = half_or_float(row)
                 if self.cache is not None:
                     self.cache.put(pending[i][1][0], row.numpy())
-        rows: list[int | None] = [None] * len(pending)
-        for row, i in enumerate(good):
-            rows[i] = row
         features = self.tail([tokens[i] for i in good]) if good else np.zeros((0, self.backbone.dim), np.float32)
-        return Block([item for item, _ in pending], features, rows, errors)
+        usable = np.isfinite(features).all(axis=1) & features.any(axis=1)
+        for i, fine in zip(good, usable.tolist(), strict=True):
+            if not fine:
+                name = item_name(pending[i][0], i)
+                errors[i] = ImageError(f"{name}: the backbone {self.backbone.name} has no finite feature for it")
+        rows: list[int | None] = [None] * len(pending)
+        for row, i in enumerate(i for i in good if errors[i] is None):
+            rows[i] = row
+        return Block([item for item, _ in pending], features[usable], rows, errors)
 
     def _trunk(self, pixels: Tensor) -> Tensor:
         with torch.inference_mode():
-            tokens = self.backbone.trunk(pixels.to(self.device)).float().cpu()
-        return half_or_float(tokens)
+            return self.backbone.trunk(pixels.to(self.device)).float().cpu()
 
     def tail(self, tokens: list[Tensor]) -> np.ndarray:
         """Unit features of the tokens of some images."""
@@ -129,8 +136,8 @@ class Encoder:
 
         def prepare(item: object) -> tuple[str, Tensor | None]:
             content = content_hash(item)
-            key = self.cache.key(self._identity, self.views.key(), "random", count, seed, content)
-            if self.cache.has(key):
+            key = self.cache.key(self._identity, self.views.random_key(), count, seed, content)
+            if self.cache.get(key) is not None:
                 return key, None
             image = open_image(item)
             base = int(content[:12], 16)

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import hashlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -184,9 +185,12 @@ def _prepare(out: str | os.PathLike | None, overwrite: bool) -> Path | None:
     if out is None:
         return None
     folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file; a run needs a folder.")
     if overwrite:
-        for name in ("config.json", "checkpoint.safetensors"):
+        for name in ("config.json", "checkpoint.safetensors", "skipped.csv"):
             (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
     if (folder / "config.json").exists():
         raise RunError(f"{folder} already holds a run. Choose another folder, or pass overwrite=True (--overwrite).")
     try:
@@ -215,6 +219,8 @@ def _launch(accelerator: str, devices, num_nodes: int, strategy: str, precision:
     from lightning_fabric import Fabric
 
     logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
+    if precision.endswith("-true") and precision != "32-true":
+        raise SettingsError(f"precision={precision}: weights stay in 32 bits; take 32-true, bf16-mixed or 16-mixed.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -224,7 +230,9 @@ def _launch(accelerator: str, devices, num_nodes: int, strategy: str, precision:
         except (ValueError, TypeError, RuntimeError) as error:  # Fabric refuses what is not here, or does not exist
             asked = f"accelerator={accelerator}, devices={devices}, strategy={strategy}, precision={precision}"
             raise SettingsError(f"this machine cannot train with {asked}: {error}") from error
-        fabric.launch()
+    if fabric.world_size > 1:
+        raise SettingsError(f"this version trains in one process on one device, not on {fabric.world_size}.")
+    fabric.launch()
     return fabric
 
 

@@ -51,7 +51,7 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
     """
     if preset not in PRESETS:
         raise SettingsError(f"there is no preset {preset!r}; choose one of {', '.join(PRESETS)}.")
-    cls = get_method(method).Settings
+    cls = get_method(method).settings_class
     fields = {field.name for field in dataclasses.fields(cls)}
     for name in overrides:
         if name not in fields:
@@ -63,6 +63,8 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
     values = {k: v for k, v in (PRESETS[preset] | (SHORT if short else {})).items() if k in fields}
     if method == "frozen":
         values |= {"epochs": 0, "share": 1.0}
+    if (overrides.get("threshold") or values.get("threshold")) == "adaptive" and "centre" in values:
+        values["centre"] = False  # a threshold learnt on plain cosines is one for plain cosines
     if method == "known-hinge":
         values["creator"] = None
     return cls(**(values | {k: v for k, v in overrides.items() if v is not None or k in ("creator", "merge_every")}))
@@ -70,7 +72,7 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
 
 def check_type(method: str, name: str, value: Any) -> None:
     """Raise :class:`SettingsError` if a value is of the wrong kind for a method's setting; unknown names pass."""
-    hint = get_type_hints(get_method(method).Settings).get(name)
+    hint = get_type_hints(get_method(method).settings_class).get(name)
     if hint is not None and not _fits(value, hint):
         raise SettingsError(f"{name} must be {_describe(hint)}, not {value!r}.")
 

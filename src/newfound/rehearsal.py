@@ -20,9 +20,9 @@ from newfound.method import Method, Settings, class_means
 from newfound.training import blend_tail, learn
 
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
-FALLBACK = 0.7  # the paper's tau_init
+FALLBACK, FALLBACK_CENTRED = 0.7, 0.4  # the paper's tau_init; what rehearsals come to on centred features
 _GRID = np.round(np.arange(0.10, 0.96, 0.02), 2)
-_SHARES = (0.25, 0.5, 0.75, 1.0)  # never 0: what was learnt always has a say
+_SHARES = (1.0, 0.75, 0.5, 0.25)  # of equal ones the largest is taken; never 0: what was learnt has a say
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
 
 
@@ -66,10 +66,11 @@ def rehearse(
     if classes < MIN_CLASSES or len(items) < MIN_IMAGES * classes:
         reason = (
             f"{classes} classes with {len(items)} images are too few to hide some of them "
-            f"({MIN_CLASSES} classes of {MIN_IMAGES} images are needed); this is the paper's tau_init"
+            f"({MIN_CLASSES} classes of {MIN_IMAGES} images are needed)"
         )
+        cut = FALLBACK_CENTRED if settings.centre else FALLBACK
         share = 1.0 if isinstance(settings.share, str) else settings.share
-        return Rehearsal(FALLBACK, share, [], [], 0, (FALLBACK, FALLBACK), reason)
+        return Rehearsal(cut, share, [], [], 0, (cut, cut), reason)
     before = copy.deepcopy(encoder.backbone.tail_state())
     shares = [settings.share] if not isinstance(settings.share, str) else _SHARES if settings.epochs else [1.0]
     curves = np.zeros((len(shares), len(_GRID)))
@@ -95,14 +96,14 @@ def rehearse(
         encoder.backbone.model.load_state_dict(before, strict=False)
     smooth = np.array([np.convolve(np.pad(c, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid") for c in curves])
     best, at = np.unravel_index(smooth.argmax(), smooth.shape)
-    near = _GRID[smooth[best] >= smooth[best].max() - 0.01]
+    low, high = _plateau(smooth[best], int(at))
     return Rehearsal(
-        threshold=float(_GRID[at]),
+        threshold=float(_GRID[(low + high) // 2]),
         share=float(shares[best]),
         grid=_GRID.tolist(),
         scores=smooth[best].tolist(),
         draws=draws,
-        flat=(float(near.min()), float(near.max())),
+        flat=(float(_GRID[low]), float(_GRID[high])),
     )
 
 
@@ -131,6 +132,16 @@ def known_prototypes(encoder: Encoder, items: list, targets: np.ndarray, setting
 
 def items_at(items: list, indices: np.ndarray) -> list:
     return [items[i] for i in indices]
+
+
+def _plateau(curve: np.ndarray, peak: int) -> tuple[int, int]:
+    """First and last position around the peak where the curve stays within one point of it: its middle is safe."""
+    low = high = peak
+    while low > 0 and curve[low - 1] >= curve[peak] - 0.01:
+        low -= 1
+    while high < len(curve) - 1 and curve[high + 1] >= curve[peak] - 0.01:
+        high += 1
+    return low, high
 
 
 def _deal(targets: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -32,14 +32,16 @@ from newfound import weights
 from newfound.cache import TokenCache
 from newfound.datasets import load_dataset
 from newfound.discovery import Discoverer, PrototypeDictionary
-from newfound.errors import MissingFileError, RunError
+from newfound.errors import MissingFileError, NewfoundError, RunError
 from newfound.evaluation import StreamResult, evaluate_stream
 from newfound.features import Encoder
 from newfound.progress import Reporter
 from newfound.views import Views
 
 FORMAT = 1
-_CHECKED = ("classes.json", "model.safetensors", "prototypes.safetensors")
+_CHECKED = ("classes.json", "model.safetensors", "prototypes.safetensors", "log.csv", "threshold.csv")
+_DICTS = ("files", "backbone", "settings", "threshold")
+_FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
 
 
 @dataclass
@@ -156,6 +158,8 @@ class Run:
             _write_csv(folder / "threshold.csv", ["step", "tau"], self.threshold_path)
             if self.skipped:
                 _write_csv(folder / "skipped.csv", ["image", "reason"], self.skipped)
+            else:
+                (folder / "skipped.csv").unlink(missing_ok=True)
             files = {name: _file_hash(folder / name) for name in _CHECKED}
             self.config |= {"bundle": bundle, "files": files}
             _write_json(folder / "config.json", self.config)
@@ -188,10 +192,13 @@ def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenC
         raise MissingFileError(f"{folder} holds no finished run: {hint}.")
     config = _read_json(folder / "config.json")
     _check_version(folder, config)
-    for name, expected in _field(folder, config, "files").items():
+    for name, kind in _FIELDS.items():
+        if not isinstance(_field(folder, config, name), kind):
+            raise RunError(f"{folder / 'config.json'} is damaged: {name!r} is not a {kind.__name__}.")
+    for name in _CHECKED:
         if not (folder / name).is_file():
             raise RunError(f"{folder} is incomplete: {name} is missing.")
-        if _file_hash(folder / name) != expected:
+        if _file_hash(folder / name) != config["files"].get(name):
             raise RunError(f"{folder / name} has changed since the run was written, or is damaged.")
     try:
         classes = _read_json(folder / "classes.json")
@@ -208,6 +215,8 @@ def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenC
         )
     encoder = Encoder(backbone, Views(backbone.spec), cache=cache)
     encoder.centre = arrays.get("centre")
+    if encoder.centre is not None and encoder.centre.shape != (backbone.dim,):
+        raise RunError(f"{folder} does not fit together: its centre has the shape {encoder.centre.shape}.")
     run = Run(
         config=config,
         classes=classes,
@@ -219,12 +228,18 @@ def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenC
         skipped=[(r["image"], r["reason"]) for r in _read_csv(folder / "skipped.csv")],
         folder=folder,
     )
-    run.dictionary()  # checks the threshold and the prototypes
+    try:
+        run.dictionary()
+    except (NewfoundError, KeyError, TypeError) as error:
+        raise RunError(f"the threshold, settings or prototypes in {folder} are damaged: {error}") from error
     return run
 
 
 def _restore_backbone(folder: Path, config: dict, tensors: dict, where: str | None) -> backbone_models.Backbone:
-    described = _field(folder, config, "backbone")
+    described = config["backbone"]
+    for name in ("name", "tune_blocks", "weights", "image_size", "trunk_hash"):
+        if name not in described:
+            raise RunError(f"{folder / 'config.json'} is damaged: its backbone has no {name!r}.")
     source = weights.RANDOM if config["bundle"] else where or described["weights"]
     backbone = backbone_models.create(
         described["name"],

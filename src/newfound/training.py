@@ -22,6 +22,7 @@ from newfound.features import Encoder, Progress, _ahead, unit
 from newfound.images import content_hash, open_image
 from newfound.method import Batch, Method, Settings
 
+_MAX_MAPS = 20_000  # Linux allows a process 65,530
 EpochEnd = Callable[[dict[str, float]], None]
 
 
@@ -99,7 +100,9 @@ def learn(
                 group["lr"] = rate
             rng = np.random.default_rng((seed, epoch, 1, step))
             at = [t.to(fabric.device) for t in (first, second, labels[chosen])]
-            out = model(*at, epoch, rng)
+            with torch.random.fork_rng():  # dropout and drop path draw from torch's own generator
+                torch.manual_seed(int(np.random.default_rng((seed, epoch, 3, step)).integers(2**62)))
+                out = model(*at, epoch, rng)
             _check_finite(out["loss"], epoch, rate)
             optimizer.zero_grad(set_to_none=True)
             fabric.backward(out["loss"])
@@ -165,18 +168,30 @@ class _CachedViews:
 
     def __init__(self, encoder: Encoder, items: Sequence, views: int, seed: int) -> None:
         keys = encoder.cached_views(items, views, seed=0)  # the views are the data's; a run's seed picks among them
-        self.arrays = [encoder.cache.open(key) for key in keys]
+        # A map an image, opened once; beyond what an operating system allows, opened at every use.
+        self._maps = [self._open(encoder, key) for key in keys] if len(keys) <= _MAX_MAPS else None
+        self._encoder, self._keys = encoder, keys
         self.views, self.seed = views, seed
 
     def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
         rng = np.random.default_rng((self.seed, epoch, 2))
-        chosen = np.argsort(rng.random((len(self.arrays), self.views)), axis=1)[:, :2]
+        chosen = np.argsort(rng.random((len(self._keys), self.views)), axis=1)[:, :2]
         for batch in batches:
             yield batch, self._stack(batch, chosen[batch, 0]), self._stack(batch, chosen[batch, 1])
 
     def _stack(self, batch: np.ndarray, views: np.ndarray) -> Tensor:
-        rows = [self.arrays[i][v] for i, v in zip(batch, views, strict=True)]
-        return torch.from_numpy(np.stack(rows)).float()
+        maps = self._maps or {int(i): self._open(self._encoder, self._keys[i]) for i in batch}
+        return torch.from_numpy(np.stack([maps[i][v] for i, v in zip(batch, views, strict=True)])).float()
+
+    @staticmethod
+    def _open(encoder: Encoder, key: str) -> np.ndarray:
+        stored = encoder.cache.get(key)
+        if stored is None:
+            raise NewfoundError(
+                f"an entry of the cache {encoder.cache.folder} was lost while training; start again, and if that helps "
+                f"only for a while, give the cache more room (NEWFOUND_CACHE_GIB)."
+            )
+        return stored
 
 
 class _FreshViews:
@@ -208,6 +223,6 @@ class _FreshViews:
 def _check_finite(loss: Tensor, epoch: int, rate: float) -> None:
     if not bool(torch.isfinite(loss)):
         raise NewfoundError(
-            f"the loss became {float(loss)} in epoch {epoch + 1} at learning rate {rate:g}: training has diverged. "
-            f"Try a lower rate (--set lr={rate / 10:g}) or full precision."
+            f"the loss became {float(loss.detach())} in epoch {epoch + 1} at learning rate {rate:g}: training has "
+            f"diverged. Try a lower rate (--set lr={rate / 10:g}) or full precision."
         )

@@ -6,7 +6,8 @@ cached, computed again on another machine, or skipped, and stays the same.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+import math
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -29,18 +30,22 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Views:
-    """The views of an image for one backbone; `key()` names everything that shapes them."""
+    """The views of an image for one backbone; a key names everything that shapes a view."""
 
     spec: InputSpec
     augmentation: Augmentation = Augmentation()
 
-    def key(self) -> str:
-        return repr((asdict(self.spec), asdict(self.augmentation)))
+    def centre_key(self) -> str:
+        return repr(("centre", asdict(self.spec)))
+
+    def random_key(self) -> str:
+        return repr(("random", asdict(self.spec), asdict(self.augmentation)))
 
     def centre(self, image: Image.Image) -> Tensor:
         """The view that decisions are made on: resize, centre crop, normalise. Float tensor [3, size, size]."""
         size = self.spec.size
-        resized = F.resize(image, [max(size, round(size / self.spec.crop_pct))], interpolation=self._mode())
+        image = _without_far_ends(image)
+        resized = F.resize(image, [max(size, math.floor(size / self.spec.crop_pct))], interpolation=self._mode())
         return self._normalise(F.pil_to_tensor(F.center_crop(resized, [size, size])))
 
     def random(self, image: Image.Image, seed: int | tuple[int, ...]) -> Tensor:
@@ -52,9 +57,6 @@ class Views:
         if self.augmentation.flip and rng.random() < 0.5:
             view = F.horizontal_flip(view)
         return self._normalise(self._jitter(F.pil_to_tensor(view), rng))
-
-    def without_flip(self) -> Views:
-        return replace(self, augmentation=replace(self.augmentation, flip=False))
 
     def _jitter(self, pixels: Tensor, rng: np.random.Generator) -> Tensor:
         strength = self.augmentation.jitter
@@ -70,6 +72,14 @@ class Views:
 
     def _mode(self) -> InterpolationMode:
         return InterpolationMode(self.spec.interpolation if self.spec.interpolation != "random" else "bicubic")
+
+
+def _without_far_ends(image: Image.Image) -> Image.Image:
+    """A long thin image without the ends that a centre crop never shows; scaling them up could take gigabytes."""
+    longest = 4 * min(image.size)
+    if max(image.size) <= longest:
+        return image
+    return F.center_crop(image, [min(image.height, longest), min(image.width, longest)])
 
 
 def _crop(height: int, width: int, min_scale: float, rng: np.random.Generator) -> tuple[int, int, int, int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from newfound.errors import WeightsError
+from newfound.errors import SettingsError, WeightsError
 
 RANDOM = "random"
 
@@ -61,13 +61,16 @@ def load_file(model: nn.Module, path: Path, name: str) -> None:
     if not path.is_file():
         raise WeightsError(f"there is no weight file {path}.")
     state = _read(path)
+    if not isinstance(state, dict):
+        raise WeightsError(f"{path} holds a {type(state).__name__}, not a dictionary of weights.")
     for wrapper in ("state_dict", "model", "teacher", "student"):
         if isinstance(state.get(wrapper), dict):
             state = state[wrapper]
     state = {_strip(key): value for key, value in state.items() if isinstance(value, Tensor)}
     convert = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
     wanted = model.state_dict()
-    if convert is not None and set(wanted) - set(state):
+    fits = all(key in state and state[key].shape == value.shape for key, value in wanted.items())
+    if convert is not None and not fits:  # other names, or position embeddings of another image size
         state = convert(state, model)
     missing = [key for key in wanted if key not in state and not key.endswith("num_batches_tracked")]
     wrong = [key for key, value in wanted.items() if key in state and state[key].shape != value.shape]
@@ -82,6 +85,8 @@ def from_hub(create, name: str) -> nn.Module:
     """Let timm fetch pretrained weights; a failure becomes a message that says what can be done instead."""
     try:
         return create(pretrained=True)
+    except SettingsError:
+        raise
     except Exception as error:  # the hub client raises many kinds: no network, no such file, no right to it
         package = package_for(name)
         remedy = f"pip install {package}, or " if package else ""

@@ -158,7 +158,7 @@ def check_against_the_plain_loop(stream, variant, cuts, rows, runners_up):
     assert dictionary.seen == len(features)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(streams(), variants, st.sets(st.integers(1, 23)), st.integers(1, 9), st.integers(0, 3))
 def test_any_batching_equals_the_plain_loop_bit_for_bit(stream, variant, cuts, rows, runners_up):
     check_against_the_plain_loop(stream, variant, cuts, rows, runners_up)

@@ -59,12 +59,11 @@ def test_a_copy_goes_its_own_way():
     assert len(q) > size
 
 
-@pytest.mark.parametrize("missing", sorted(lived_in().state()))
-def test_a_state_with_something_missing_is_refused_by_name(missing):
+def test_a_state_with_something_missing_is_refused_by_name():
     state = lived_in().state()
-    del state[missing]
-    with pytest.raises(SettingsError, match=missing):
-        PrototypeDictionary.from_state(state)
+    for missing in state:
+        with pytest.raises(SettingsError, match=missing):
+            PrototypeDictionary.from_state({name: value for name, value in state.items() if name != missing})
 
 
 DAMAGE = {

@@ -40,7 +40,7 @@ class Scene:
         cls = get_method(name)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.method = cls(DIM, CLASSES, cls.Settings(**({"p_gen": 1.0, "beta": 0.1} | settings)))
+            self.method = cls(DIM, CLASSES, cls.settings_class(**({"p_gen": 1.0, "beta": 0.1} | settings)))
         self.encoder = encoder()
         first, _ = views(TARGETS, 77)
         self.method.start(self.encode(first).detach(), TARGETS)

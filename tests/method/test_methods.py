@@ -15,7 +15,7 @@ def test_every_listed_method_can_be_had_by_name():
         assert method.name == name
         assert method.about == about
         assert issubclass(method, Method)
-        assert issubclass(method.Settings, Settings)
+        assert issubclass(method.settings_class, Settings)
 
 
 def test_an_unknown_method_gets_the_list():
@@ -29,16 +29,16 @@ def test_only_the_closed_set_never_discovers_and_only_ltc_creates():
 
 
 def test_only_methods_with_margins_learn_a_threshold():
-    learnt = [name for name in methods() if get_method(name)(4, 2, get_method(name).Settings()).tau is not None]
+    learnt = [name for name in methods() if get_method(name)(4, 2, get_method(name).settings_class()).tau is not None]
     assert learnt == ["ltc", "known-hinge"]
 
 
 def test_the_frozen_backbone_has_nothing_to_learn_and_says_so():
     frozen = get_method("frozen")
-    assert frozen.Settings().epochs == 0
-    assert not list(frozen(4, 2, frozen.Settings()).parameters())
+    assert frozen.settings_class().epochs == 0
+    assert not list(frozen(4, 2, frozen.settings_class()).parameters())
     with pytest.raises(SettingsError, match="epochs=0"):
-        frozen(4, 2, frozen.Settings()).loss(None)
+        frozen(4, 2, frozen.settings_class()).loss(None)
 
 
 @pytest.mark.parametrize(

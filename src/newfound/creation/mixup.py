@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from newfound.creation._base import Model, draw_partners
+from newfound.errors import SettingsError
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,12 @@ class Mixup:
     across_classes: bool = True
     per_sample: bool = True
     min_lambda: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.eta > 0:
+            raise SettingsError(f"eta={self.eta}: it must be above zero.")
+        if not 0 <= self.min_lambda <= 0.5:
+            raise SettingsError(f"min_lambda={self.min_lambda}: it must lie in [0, 0.5].")
 
     def __call__(
         self, inputs: Tensor, targets: Tensor, model: Model, reference: Tensor, rng: np.random.Generator

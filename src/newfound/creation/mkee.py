@@ -35,6 +35,7 @@ class MKEE(Mixup):
     density: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.eps < 0 or self.sigma_0 <= 0:
             raise SettingsError(f"MKEE needs eps >= 0 and sigma_0 > 0, not eps={self.eps}, sigma_0={self.sigma_0}.")
 
@@ -48,11 +49,14 @@ class MKEE(Mixup):
         """x_pus = x_mix + eps * grad J / |grad J|, sample by sample (Eq. 8)."""
         with torch.enable_grad():
             x = x_mix.detach().requires_grad_(True)
-            # A sample's J depends on that sample alone (norms do not learn from the batch), so one backward pass of
-            # the sum gives every sample's own gradient.
+            # Given the bandwidth, a sample's J depends on that sample alone (norms do not learn from the batch), so
+            # one backward pass of the sum gives every sample's own gradient.
             (gradient,) = torch.autograd.grad(self.objective(model.encode(x), model, reference).sum(), x)
         shape = (-1, *[1] * (x.ndim - 1))
-        length = gradient.flatten(1).norm(dim=1).clamp(min=torch.finfo(gradient.dtype).tiny).reshape(shape)
+        # Scaled by its largest entry first: the squares of a small gradient would vanish, and so would its length.
+        largest = gradient.flatten(1).abs().amax(dim=1).reshape(shape)
+        gradient = gradient / torch.where(largest > 0, largest, 1.0)
+        length = gradient.flatten(1).norm(dim=1).clamp(min=1.0).reshape(shape)  # at least 1, but for a zero gradient
         step = self.eps * (x_mix.flatten(1).norm(dim=1).reshape(shape) if self.relative_step else 1.0)
         return (x_mix + step * gradient / length).detach()
 
@@ -69,6 +73,10 @@ class MKEE(Mixup):
 
 def kernel_density(features: Tensor, reference: Tensor, sigma_0: float = 1.0) -> Tensor:
     """rho_batch(x): a Gaussian kernel over reference features, its bandwidth the median distance (Eq. 9)."""
-    squared = torch.cdist(features, reference, compute_mode="donot_use_mm_for_euclid_dist").square()
+    precise = torch.promote_types(features.dtype, torch.float32)  # there are no distances in half precision
+    distances = torch.cdist(
+        features.to(precise), reference.to(precise), compute_mode="donot_use_mm_for_euclid_dist"
+    )
+    squared = distances.square()
     sigma = sigma_0 * squared.detach().sqrt().median().clamp(min=1e-6)
     return torch.exp(-squared / (2 * sigma**2)).mean(dim=1)

@@ -1,4 +1,4 @@
-"""What people pass as features becomes float32 unit rows, or an error that says which row is wrong and why."""
+"""What people pass becomes float32 unit rows and valid settings, or an error that says what is wrong and where."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Ints, chunk_rows, normalised
-from newfound.errors import FeatureError
+from newfound.errors import FeatureError, SettingsError
 
 
 def unit_rows(values: Any, what: str, dimension: int | None = None) -> Float32s:
@@ -88,3 +88,18 @@ def _not_clearly_unit(rows: Float32s) -> Ints:
 def _refuse(bad: Ints, what: str, why: str, total: int) -> None:
     if bad.size:
         raise FeatureError(f"{what} row {bad[0]} of {total} is {why}: leave it out, or look at what computed it")
+
+
+def cosine(value: Any, name: str) -> float:
+    """The setting ``name`` as a number from -1 to 1.
+
+    Raises:
+        SettingsError: It is none.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not -1.0 <= number <= 1.0:  # which NaN is not
+        raise SettingsError(f"{name} is a cosine, from -1 to 1, not {value!r}")
+    return number

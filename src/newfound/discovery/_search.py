@@ -53,21 +53,21 @@ class Block:
     def add_founders(self, founders: Ints, products: Float32s) -> None:
         """Makes the samples ``founders`` (ascending) prototypes for the samples after them.
 
-        ``products`` are theirs with all samples, ``[founder, sample]``.
+        ``products`` are those of all samples with them, ``[sample, founder]``.
         """
         later = np.arange(len(self.samples))[:, None] > founders
         columns = slice(self._size, self._size + len(founders))
-        np.copyto(self._products[:, columns], products.T, where=later)
+        np.copyto(self._products[:, columns], products, where=later)
         changed = slice(columns.start // self._lane, -(-columns.stop // self._lane))
         self._peaks[:, changed] = self._lanes[:, changed].max(axis=2)
 
     def leaders(self, k: int) -> tuple[Ints, Float32s]:
-        """Rows and values of the k largest products of every sample, ``[sample, k]``, descending.
+        """The rows of the k largest products of every sample, ``[sample, k]``, and the k + 1 largest values.
 
-        The row is -1 and the value -inf where there are fewer than k.
+        Both descend; the row is -1 and the value -inf where there are fewer.
         """
         n = len(self.samples)
-        rows, values = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+        rows, values = np.empty((n, k), np.int64), np.empty((n, k + 1), np.float32)
         each = np.arange(n)
         peaks = self._peaks.copy()
         for j in range(k):
@@ -76,13 +76,13 @@ class Block:
             columns = products.argmax(axis=1)
             rows[:, j] = lanes * self._lane + columns
             values[:, j] = products[each, columns]
-            if j + 1 < k:
-                products[each, columns] = self._products[each, rows[:, j]] = -np.inf
-                peaks[each, lanes] = products.max(axis=1)
+            products[each, columns] = self._products[each, rows[:, j]] = -np.inf
+            peaks[each, lanes] = products.max(axis=1)
+        values[:, k] = peaks.max(axis=1)
         # What was hidden comes back, last hidden first: where nothing was left, an entry was hidden again as -inf.
-        for j in reversed(range(k - 1)):
+        for j in reversed(range(k)):
             self._products[each, rows[:, j]] = values[:, j]
-        rows[values == -np.inf] = -1
+        rows[values[:, :k] == -np.inf] = -1
         return rows, values
 
     def contenders(self, sample: int, floor: float) -> Ints:
@@ -115,10 +115,9 @@ def nearest(block: Block, prototypes: Float32s, k: int) -> tuple[Ints, Float64s]
     Where consecutive products are further apart than twice the bound, their order is that of the similarities.
     Where they are not, the similarities of all that could be among the first k are computed and compared.
     """
-    rows, products = block.leaders(k + 1)
+    rows, products = block.leaders(k)
     values = np.clip(products.astype(np.float64), -1.0, 1.0)  # clipping keeps them within the bound
-    close = (values[:, 1:] >= values[:, :-1] - 2 * block.bound) & (rows[:, 1:] >= 0)
-    rows = rows[:, :k]
+    close = (values[:, 1:] >= values[:, :-1] - 2 * block.bound) & (products[:, 1:] > -np.inf)
     scores = np.full(rows.shape, NOTHING)
     for j in range(k):
         there = np.flatnonzero(rows[:, j] >= 0)

@@ -37,7 +37,7 @@ class Verdicts:
 
 def judge(block: Block, prototypes: Float32s, threshold: float, k: int) -> Verdicts:
     """Every sample against the prototypes that its block says it meets."""
-    rows, scores = nearest(block, prototypes, k)
+    rows, scores = nearest(block, prototypes, k)  # Eq. 5
     return Verdicts(rows, scores, (scores[:, 0] < threshold) | (rows[:, 0] < 0))
 
 
@@ -55,19 +55,19 @@ def stream_fixed(block: Block, prototypes: Rows, threshold: float, k: int) -> Ve
 
 
 def _founders(block: Block, prototypes: Float32s, threshold: float) -> tuple[Ints, Float32s]:
-    """The samples that found a category, ascending, and their products with all samples of the block."""
+    """The samples that found a category, ascending, and the products of all samples with them."""
     surely_new, surely_not = _filter.floor_for(threshold - block.bound), threshold + block.bound
     peaks = block.peaks()
     waiting = np.flatnonzero(peaks.astype(np.float64) < surely_not)
     peaks = peaks[waiting]
-    products = _filter.products(block.samples[waiting], block.samples)
-    among = products[:, waiting]
-    # rival[f, j]: if f founds a category, j may belong to it. Without rivals, a low enough peak is all it takes.
-    rival = np.triu(among.astype(np.float64) >= surely_new, 1)
-    founds = ~rival.any(axis=0) & (peaks.astype(np.float64) < surely_new)
+    products = _filter.products(block.samples, block.samples[waiting])
+    among = products[waiting]
+    # rival[j, f]: if f founds a category, j may belong to it. Without rivals, a low enough peak is all it takes.
+    rival = np.tril(among.astype(np.float64) >= surely_new, -1)
+    founds = ~rival.any(axis=1) & (peaks.astype(np.float64) < surely_new)
     for j in np.flatnonzero(~founds).tolist():
-        rivals = np.flatnonzero(rival[:, j] & founds)
-        peak = max(peaks.item(j), float(among[rivals, j].max(initial=-np.inf)))
+        rivals = np.flatnonzero(rival[j] & founds)
+        peak = max(peaks.item(j), float(among[j, rivals].max(initial=-np.inf)))
         if peak >= surely_not:
             continue
         if peak >= surely_new:
@@ -78,7 +78,7 @@ def _founders(block: Block, prototypes: Float32s, threshold: float) -> tuple[Int
             if best >= threshold:
                 continue
         founds[j] = True
-    return waiting[founds], products[founds]
+    return waiting[founds], products[:, founds]
 
 
 @dataclass
@@ -106,13 +106,13 @@ def stream_running(block: Block, prototypes: Rows, sums: Rows, known: int, thres
     that do not move. Those that do are withdrawn from it and compared afresh with each sample that follows.
     """
     surely_new, surely_not = _filter.floor_for(threshold - block.bound), threshold + block.bound
-    leaders, values = (array.tolist() for array in block.leaders(2))
+    leaders, values = (array.tolist() for array in block.leaders(1))
     n, size = len(block.samples), len(prototypes)
     verdicts = Verdicts(np.full((n, k), -1, np.int64), np.full((n, k), NOTHING), np.zeros(n, bool))
     moved = _Moved(np.empty_like(block.samples))
     clear, partners = [], np.empty_like(block.samples)
     for i, sample in enumerate(block.samples):
-        (row, _), (best, second) = leaders[i], values[i]
+        (row,), (best, second) = leaders[i], values[i]
         if row in moved.slots:
             row, best, second = _top_two(block.products(i))
         fresh = moved.products(sample)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class Sighting:
 
     def as_dict(self, index: int = 0) -> dict[str, Any]:
         """Ready for JSON; `index` names an image that has no path."""
-        values = asdict(self) | {"image": item_name(self.image, index)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)} | {"image": item_name(self.image, index)}
         values["runners_up"] = [list(pair) for pair in self.runners_up]
         return values if self.error else {k: v for k, v in values.items() if k != "error"}
 
@@ -67,7 +67,11 @@ class Discoverer:
         self._categories = {i: Category(i, name, "known") for i, name in enumerate(classes)}
 
     def observe(self, source: Any, *, block: int | None = None) -> list[Sighting] | Iterator[Sighting]:
-        """Decide on images in order; what is new founds a category that later images can join."""
+        """Decide on images in order; what is new founds a category that later images can join.
+
+        `block` images are encoded together: 64 of a finite source, and one of an iterator, so that each is answered
+        before the next is asked for. A larger block is faster; the decisions are taken one by one in any case.
+        """
         sightings = self._decide(source, block, grow=True)
         return list(sightings) if is_finite(source) else sightings
 
@@ -103,6 +107,8 @@ class Discoverer:
         return self._categories[survivor]
 
     def _decide(self, source: Any, block: int | None, *, grow: bool) -> Iterator[Sighting]:
+        if block is None and not is_finite(source):
+            block = 1  # an iterator may be a camera: answer each image before asking for the next
         for encoded in self.encoder.stream(iter_source(source), block):
             yield from self._sightings(encoded, grow=grow)
 
@@ -111,8 +117,8 @@ class Discoverer:
         out = decide(encoded.features, runners_up=2)
         if grow:
             for category in np.unique(out.category[out.created]):
-                number = int(category) - self.dictionary.known + 1
-                self._categories[int(category)] = Category(int(category), f"new-{number}", "discovered")
+                name = self._default_name(int(category))
+                self._categories[int(category)] = Category(int(category), name, "discovered")
             self._follow_merges()
         sightings = []
         for item, row, error in zip(encoded.items, encoded.rows, encoded.errors, strict=True):
@@ -139,6 +145,9 @@ class Discoverer:
             )
         return sightings
 
+    def _default_name(self, category: int) -> str:
+        return f"new-{category - self.dictionary.known + 1}"
+
     def _follow_merges(self) -> None:
         """Take over merges that the dictionary made, by itself or when asked."""
         for gone, survivor in self.dictionary.aliases.items():
@@ -146,5 +155,7 @@ class Discoverer:
             if old.merged_into is None:
                 new = self._categories[int(self.dictionary.resolve([survivor])[0])]
                 new.count += old.count
+                if new.name == self._default_name(new.id) and old.name != self._default_name(old.id):
+                    new.name = old.name  # a name that a person gave outlives one that nobody did
                 new.exemplars = (new.exemplars + old.exemplars)[:_EXEMPLARS]
                 old.merged_into = new.id

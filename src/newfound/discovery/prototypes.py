@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from newfound.discovery._categories import Categories
 from newfound.discovery._exact import Float32s, Ints, direction
-from newfound.discovery._features import unit_rows
+from newfound.discovery._features import cosine, unit_rows
 from newfound.discovery._merging import mutual_nearest, sum_in_order
 from newfound.discovery._rows import Rows
 from newfound.discovery._search import Block, Scratch
@@ -95,7 +95,7 @@ class PrototypeDictionary:
         self.threshold = threshold
         self._update = update
         self._merge_every = None if merge_every is None else int(merge_every)
-        self._merge_at = _cosine(merge_at, "merge_at")
+        self._merge_at = cosine(merge_at, "merge_at")
         self._seen = 0
         self._categories = Categories(len(rows))
         self._prototypes = Rows(rows)
@@ -184,7 +184,7 @@ class PrototypeDictionary:
 
     @threshold.setter
     def threshold(self, value: float) -> None:
-        self._threshold = _cosine(value, "threshold")
+        self._threshold = cosine(value, "threshold")
 
     @property
     def ids(self) -> Ints:
@@ -295,13 +295,3 @@ class PrototypeDictionary:
     def copy(self) -> PrototypeDictionary:
         """An independent dictionary that is the same in every bit."""
         return self.from_state(self.state())
-
-
-def _cosine(value: Any, name: str) -> float:
-    try:
-        cosine = float(value)
-    except (TypeError, ValueError):
-        cosine = np.nan
-    if not -1.0 <= cosine <= 1.0:  # which NaN is not
-        raise SettingsError(f"{name} is a cosine, from -1 to 1, not {value!r}")
-    return cosine

@@ -23,10 +23,10 @@ class Settings:
         cached: learn from `views` stored views of each image instead of new ones every epoch.
     Views
         min_scale, flip, jitter: random resized crop, horizontal flip, colour jitter.
+    Discovery
         share: how much of what the tail has learnt is kept when training is over: 1 keeps the learnt weights, 0 the
             pretrained ones, between lies their mean. "rehearsed": chosen together with a rehearsed threshold, and 1
             where the threshold is not rehearsed.
-    Discovery
         threshold: "adaptive" (the value learnt while training), "rehearsed" (chosen by rehearsing discovery on held-out
             known classes) or a number.
         centre: see features from the labelled set's mean, which takes away what all images share.
@@ -67,6 +67,13 @@ class Settings:
             raise SettingsError(f"views={self.views}: learning from cached views needs at least 2 an image.")
         if self.update not in ("fixed", "running"):
             raise SettingsError(f'update={self.update!r}: choose "fixed" or "running".')
+        if self.merge_every is not None and self.merge_every < 1:
+            raise SettingsError(f"merge_every={self.merge_every}: a number of samples from 1 up, or None for never.")
+        if self.centre and self.threshold == "adaptive":
+            raise SettingsError(
+                'centre=True with threshold="adaptive": that threshold is learnt on plain cosines. Take centre=False, '
+                'or threshold="rehearsed" or a number.'
+            )
         if isinstance(self.share, str):
             if self.share != "rehearsed":
                 raise SettingsError(f'share={self.share!r}: choose "rehearsed" or a number.')
@@ -100,7 +107,7 @@ class Method(nn.Module):
 
     name: ClassVar[str]
     about: ClassVar[str]
-    Settings: ClassVar[type[Settings]] = Settings
+    settings_class: ClassVar[type[Settings]] = Settings
     creates: ClassVar[bool] = False  # whether it takes a creator
     discovers: ClassVar[bool] = True  # whether it may found categories
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from newfound import losses
+from newfound.errors import SettingsError
 from newfound.method._base import Batch, Method, Settings, class_means
 
 
@@ -23,6 +24,11 @@ class BaselineSettings(Settings):
     temperature: float = 0.07
     head: Literal["linear", "cosine"] = "cosine"
     first_view_only: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.temperature <= 0:
+            raise SettingsError(f"temperature={self.temperature}: it must be above zero.")
 
 
 class CosineHead(nn.Module):
@@ -42,7 +48,7 @@ class Baseline(Method):
 
     name = "baseline"
     about = "the LTC baseline: supervised contrastive loss and cross-entropy (Eq. 3), a prototype dictionary"
-    Settings = BaselineSettings
+    settings_class = BaselineSettings
     settings: BaselineSettings
 
     def __init__(self, dim: int, classes: int, settings: BaselineSettings) -> None:

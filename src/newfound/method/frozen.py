@@ -17,4 +17,4 @@ class Frozen(Method):
 
     name = "frozen"
     about = "the pretrained backbone as it is: class means and a dictionary, no training"
-    Settings = FrozenSettings
+    settings_class = FrozenSettings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from newfound.errors import SettingsError
 from newfound.method.ltc import LTC, LTCSettings
 
 
@@ -11,11 +12,16 @@ from newfound.method.ltc import LTC, LTCSettings
 class KnownHingeSettings(LTCSettings):
     creator: str | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.creator is not None:
+            raise SettingsError(f"known-hinge creates nothing; for creator={self.creator!r} take the method ltc.")
+
 
 class KnownHinge(LTC):
     """Keeps the first line of Eq. 10 and creates nothing, so the threshold stays at tau_init."""
 
     name = "known-hinge"
     about = "LTC without creation: the margin loss on known samples only (an ablation of the paper)"
-    Settings = KnownHingeSettings
+    settings_class = KnownHingeSettings
     creates = False

@@ -72,7 +72,7 @@ class LTC(Baseline):
 
     name = "ltc"
     about = "Learning through Creation: the baseline with created pseudo-novel samples and a dual max-margin loss"
-    Settings = LTCSettings
+    settings_class = LTCSettings
     settings: LTCSettings
     creates = True
 
