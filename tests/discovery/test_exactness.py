@@ -171,7 +171,7 @@ def with_wrong_products(seed, check, *arguments):
     def wrong_products(a, b, out=None):
         room = _filter.bound(a.shape[1]) - 2.0**-24  # the rest is for rounding to float32
         exact = a.astype(np.float64) @ b.astype(np.float64).T
-        wrong = (exact + room * rng.choice([-1.0, 0.0, 1.0], exact.shape)).astype(np.float32)
+        wrong = (exact + room * rng.choice([-1.0, 1.0], exact.shape)).astype(np.float32)
         if out is None:
             return wrong
         out[:] = wrong
@@ -182,7 +182,7 @@ def with_wrong_products(seed, check, *arguments):
         check(*arguments)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(streams(), variants, st.integers(1, 9), st.integers(0, 2), st.integers(0, 2**32 - 1))
 def test_any_filter_within_its_bound_gives_the_same_answers(stream, variant, rows, runners_up, seed):
     with_wrong_products(seed, check_against_the_plain_loop, stream, variant, (), rows, runners_up)
