@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +56,8 @@ class Backbone(nn.Module):
 
     def __init__(self, name: str, model: nn.Module, spec: InputSpec, *, tune_blocks: int, weights: str) -> None:
         super().__init__()
-        self.name, self.model, self.spec, self.weights = name, model, spec, weights
+        self.name, self.spec, self.weights = name, spec, weights
+        self.model: Any = model  # timm's models share forward_features and forward_head, but no type
         self.tune_blocks = tune_blocks
         self._stop = threading.local()
         units, chain = _execution(model, spec.size)
@@ -166,7 +168,7 @@ def create(
         close = timm.list_models(f"*{name.split('.')[0]}*")[:5] or _near(name)
         hint = f" Did you mean {', '.join(close)}?" if close else ""
         raise SettingsError(f"timm has no model named {name!r}.{hint}")
-    kwargs = {} if _is_projection(name) else {"num_classes": 0}
+    kwargs: dict[str, Any] = {} if _is_projection(name) else {"num_classes": 0}
     if image_size is not None:
         if image_size < 32:
             raise SettingsError(f"image_size={image_size} is too small: choose 32 or more.")
@@ -238,7 +240,7 @@ class _Reached(Exception):
         self.tokens = tokens
 
 
-def _execution(model: nn.Module, size: int) -> tuple[list[nn.Module], list[tuple[nn.Module, dict]]]:
+def _execution(model: Any, size: int) -> tuple[list[nn.Module], list[tuple[nn.Module, dict]]]:
     """The blocks a model is made of, and the order in which `forward_features` calls its parts.
 
     Order is recorded, not assumed: hooks note each top-level part (containers of blocks opened up) with its keyword
@@ -247,7 +249,7 @@ def _execution(model: nn.Module, size: int) -> tuple[list[nn.Module], list[tuple
     parts: list[nn.Module] = []
     for name, child in model.named_children():
         opened = name in _CONTAINERS and isinstance(child, nn.Sequential | nn.ModuleList) and len(child) > 1
-        parts.extend(child if opened else [child])
+        parts.extend(child.children() if opened else [child])
     calls: list[tuple[nn.Module, dict]] = []
     hooks = [
         part.register_forward_pre_hook(lambda module, _args, kw: calls.append((module, kw)), with_kwargs=True)

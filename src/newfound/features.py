@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from newfound._memory import keep_large_allocations
 from newfound.backbone import Backbone
 from newfound.cache import TokenCache
 from newfound.datasets import item_name
-from newfound.errors import ImageError, MissingFileError, NewfoundError
+from newfound.errors import ImageError, MissingFileError, NewfoundError, SettingsError
 from newfound.images import content_hash, open_image
 from newfound.views import Views
 
@@ -74,7 +75,8 @@ class Encoder:
         self, items: Sequence, progress: Progress | None = None
     ) -> tuple[np.ndarray, list[int], dict[int, NewfoundError]]:
         """Features of the images of a list that can be read, their positions, and the errors of the others."""
-        parts, errors, seen = [np.zeros((0, self.backbone.dim), np.float32)], {}, 0
+        parts, seen = [np.zeros((0, self.backbone.dim), np.float32)], 0
+        errors: dict[int, NewfoundError] = {}
         for block in self.stream(items):
             parts.append(block.features)
             errors |= {seen + i: error for i, error in enumerate(block.errors) if error is not None}
@@ -104,8 +106,8 @@ class Encoder:
                 if self.cache is not None:
                     self.cache.put(pending[i][1][0], row.numpy())
         features = self.tail([tokens[i] for i in good]) if good else np.zeros((0, self.backbone.dim), np.float32)
-        usable = np.isfinite(features).all(axis=1) & features.any(axis=1)
-        for i, fine in zip(good, usable.tolist(), strict=True):
+        usable = np.asarray(np.isfinite(features).all(axis=1) & features.any(axis=1))
+        for i, fine in zip(good, usable, strict=True):
             if not fine:
                 name = item_name(pending[i][0], i)
                 errors[i] = ImageError(f"{name}: the backbone {self.backbone.name} has no finite feature for it")
@@ -131,13 +133,15 @@ class Encoder:
         self, items: Sequence, count: int, seed: int, progress: Progress | None = None
     ) -> list[str]:
         """Make sure that `count` random views of each image are in the cache; returns the keys, one an image."""
-        assert self.cache is not None, "cached views need a cache"
+        cache = self.cache
+        if cache is None:
+            raise SettingsError("cached views need a cache: make the encoder with one.")
         keys: list[str] = []
 
         def prepare(item: object) -> tuple[str, Tensor | None]:
             content = content_hash(item)
-            key = self.cache.key(self._identity, self.views.random_key(), count, seed, content)
-            if self.cache.get(key) is not None:
+            key = cache.key(self._identity, self.views.random_key(), count, seed, content)
+            if cache.get(key) is not None:
                 return key, None
             image = open_image(item)
             base = int(content[:12], 16)
@@ -153,18 +157,18 @@ class Encoder:
             if pixels is not None:
                 waiting.append((key, pixels))
             if len(waiting) == together:
-                self._put_views(waiting)
+                self._put_views(cache, waiting)
                 waiting = []
             if progress:
                 progress(1)
         if waiting:
-            self._put_views(waiting)
+            self._put_views(cache, waiting)
         return keys
 
-    def _put_views(self, waiting: list[tuple[str, Tensor]]) -> None:
+    def _put_views(self, cache: TokenCache, waiting: list[tuple[str, Tensor]]) -> None:
         tokens = self._trunk(torch.cat([pixels for _, pixels in waiting]))
         for (key, _), views in zip(waiting, tokens.chunk(len(waiting)), strict=True):
-            self.cache.put(key, views.numpy())
+            cache.put(key, views.numpy())
 
 
 def unit(z: Tensor) -> Tensor:
@@ -183,7 +187,7 @@ def half_or_float(tokens: Tensor) -> Tensor:
     return small if bool(torch.isfinite(small).all()) else tokens
 
 
-def _ahead(items: Iterable, work: Callable, depth: int) -> Iterator[tuple[object, object]]:
+def _ahead(items: Iterable, work: Callable, depth: int) -> Iterator[tuple[Any, Any]]:
     """Map in threads, in order, at most `depth` ahead; a NewfoundError becomes the item's result."""
 
     def guarded(item: object) -> object:

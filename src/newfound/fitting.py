@@ -96,7 +96,8 @@ def fit(
     model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
     model.to(fabric.device)
     augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
-    encoder = Encoder(model, Views(model.spec, augmentation), cache=TokenCache(cache))
+    store = TokenCache(cache)
+    encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
     labelled, skipped = _readable(labelled, encoder, reporter)
     config = {
         "format": FORMAT,
@@ -118,10 +119,10 @@ def fit(
     checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
     run = _train(config, resolved, labelled, encoder, fabric, checkpoint, reporter)
     run.skipped = skipped
-    if folder:
+    if folder and checkpoint:
         run.save(folder, bundle=bundle)
         checkpoint.remove()
-    encoder.cache.trim()
+    store.trim()
     return run
 
 
@@ -212,14 +213,14 @@ def _readable(data: LabelledImages, encoder: Encoder, reporter: Reporter) -> tup
     return data, skipped
 
 
-def _launch(accelerator: str, devices, num_nodes: int, strategy: str, precision: str):
+def _launch(accelerator: str, devices: int | str, num_nodes: int, strategy: str, precision: Any):
     import logging
     import warnings
 
     from lightning_fabric import Fabric
 
     logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
-    if precision.endswith("-true") and precision != "32-true":
+    if str(precision).endswith("-true") and precision != "32-true":
         raise SettingsError(f"precision={precision}: weights stay in 32 bits; take 32-true, bf16-mixed or 16-mixed.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -162,4 +162,5 @@ def _score_at(threshold, prototypes, names, features, labels, settings: Settings
     discovered = out.category >= len(names)
     predicted = np.where(discovered, out.category, names[np.minimum(out.category, len(names) - 1)])
     result = score(labels, predicted, known=names.tolist(), discovered=discovered)
+    assert result.named is not None, "predictions carry labels"
     return (result.strict.all + result.named.all) / 2

@@ -185,11 +185,11 @@ class _CachedViews:
 
     @staticmethod
     def _open(encoder: Encoder, key: str) -> np.ndarray:
-        stored = encoder.cache.get(key)
+        stored = encoder.cache.get(key) if encoder.cache else None
         if stored is None:
             raise NewfoundError(
-                f"an entry of the cache {encoder.cache.folder} was lost while training; start again, and if that helps "
-                f"only for a while, give the cache more room (NEWFOUND_CACHE_GIB)."
+                "an entry of the cache was lost while training; start again, and if that helps only for a while, give "
+                "the cache more room (NEWFOUND_CACHE_GIB)."
             )
         return stored
 

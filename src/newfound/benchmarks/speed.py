@@ -173,7 +173,8 @@ class _EpochClock(Reporter):
     """Times the epochs of the stage "learning" from its progress; the first is a warm-up and left out."""
 
     def __init__(self, images: int) -> None:
-        self.images, self.done, self.times, self.watching = images, 0, [], False
+        self.images, self.done, self.watching = images, 0, False
+        self.times: list[float] = []
 
     def stage(self, title: str, total: int | None = None):
         from contextlib import contextmanager

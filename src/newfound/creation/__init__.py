@@ -6,6 +6,8 @@ nothing but the current model. `creators()` lists them; `make_creator(name, ...)
 
 from __future__ import annotations
 
+from typing import Any
+
 from newfound.creation._base import Creator, Model, draw_partners
 from newfound.creation.mixup import Mixup
 from newfound.creation.mkee import MKEE
@@ -24,7 +26,7 @@ def creators() -> dict[str, str]:
     return {name: about for name, (_, _, about) in _CREATORS.items()}
 
 
-def make_creator(name: str, **settings: object) -> Creator:
+def make_creator(name: str, **settings: Any) -> Creator:
     """A creator by name; settings it does not have are left out (mixup has no step size)."""
     if name not in _CREATORS:
         raise SettingsError(f"there is no creator {name!r}; choose one of {', '.join(_CREATORS)}.")

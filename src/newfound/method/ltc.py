@@ -75,6 +75,8 @@ class LTC(Baseline):
     settings_class = LTCSettings
     settings: LTCSettings
     creates = True
+    sums: Tensor  # of features by class since the epoch's start
+    means: Tensor  # unit prototypes as they were at its start
 
     def __init__(self, dim: int, classes: int, settings: LTCSettings) -> None:
         super().__init__(dim, classes, settings)
@@ -88,8 +90,8 @@ class LTC(Baseline):
             )  # fmt: skip
         margins = (s.m_pos, s.m_neg) if s.margins_in_target else (0.0, 0.0)
         self.threshold = AdaptiveThreshold(s.tau_init, s.beta, s.q_pos, s.q_neg, *margins)
-        self.register_buffer("sums", torch.zeros(classes, dim))  # of features since the epoch's start
-        self.register_buffer("means", torch.zeros(classes, dim))  # unit prototypes from the last epoch
+        self.register_buffer("sums", torch.zeros(classes, dim))
+        self.register_buffer("means", torch.zeros(classes, dim))
         self._pending: tuple[Tensor, Tensor, Tensor, Tensor | None] | None = None
 
     @property
@@ -114,8 +116,9 @@ class LTC(Baseline):
 
     def prototypes(self) -> Tensor:
         """P_k while training: the mean of what was seen of a class since the epoch's start, detached."""
-        use_head = self.settings.prototypes_start == "head" and isinstance(self.head, CosineHead)
-        fallback = nn.functional.normalize(self.head.weight.detach(), dim=1) if use_head else self.means
+        fallback = self.means
+        if self.settings.prototypes_start == "head" and isinstance(self.head, CosineHead):
+            fallback = nn.functional.normalize(self.head.weight.detach(), dim=1)
         seen = self.sums.norm(dim=1, keepdim=True) > 0
         return torch.where(seen, nn.functional.normalize(self.sums, dim=1), fallback)
 
