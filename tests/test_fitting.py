@@ -199,6 +199,7 @@ def test_an_interrupted_fit_goes_on_and_ends_as_if_it_had_not_been(fit_tiny, pic
             fit_tiny(data, out=tmp_path / "run", **options)
     with pytest.raises(MissingFileError, match="interrupted"):
         nf.load(tmp_path / "run")
+    assert len((tmp_path / "run" / "log.csv").read_text().splitlines()) == 3, "the log is written as training goes"
     assert contents(fit_tiny(data, out=tmp_path / "run", **options)) == whole
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
     assert contents(nf.load(tmp_path / "run")) == whole

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from newfound.errors import RunError
+from newfound.logs import write_log
 
 
 class Checkpoint:
@@ -45,6 +46,7 @@ class Checkpoint:
         copies = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
         save_file(copies, part, {"info": json.dumps(info)})
         os.replace(part, self.path)
+        write_log(self.folder, trained.log)
 
     def restore(self, learner, optimizer, trained) -> int:
         """Put the learner back to its last epoch; returns the epoch to go on with (0 without a checkpoint)."""

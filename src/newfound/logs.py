@@ -1,8 +1,25 @@
-"""TensorBoard, where it is installed; the CSV log is always written by the run itself."""
+"""Logs of a training: log.csv always, a row an epoch, as it goes; TensorBoard where it is installed."""
 
 from __future__ import annotations
 
+import csv
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> None:
+    """Write a CSV file and put it in place as a whole."""
+    part = path.with_name(path.name + ".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    os.replace(part, path)
+
+
+def write_log(folder: Path, log: list[dict[str, float]]) -> None:
+    """Write `folder`/log.csv, a row an epoch; a column that some epochs lack is empty there."""
+    columns = list(dict.fromkeys(key for row in log for key in row)) or ["epoch"]
+    write_csv(folder / "log.csv", columns, [[row.get(column, "") for column in columns] for row in log])
 
 
 class TensorBoardLog:

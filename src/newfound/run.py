@@ -35,6 +35,7 @@ from newfound.discovery import Discoverer, PrototypeDictionary
 from newfound.errors import MissingFileError, NewfoundError, RunError
 from newfound.evaluation import StreamResult, evaluate_stream
 from newfound.features import Encoder
+from newfound.logs import write_csv, write_log
 from newfound.progress import Reporter
 from newfound.views import Views
 
@@ -153,11 +154,10 @@ class Run:
             _replace(folder / "model.safetensors", lambda part: part.write_bytes(save(copies)))
             _replace(folder / "prototypes.safetensors", lambda part: part.write_bytes(save_arrays(self._arrays())))
             _write_json(folder / "classes.json", self.classes)
-            columns = list(dict.fromkeys(key for row in self.log for key in row)) or ["epoch"]
-            _write_csv(folder / "log.csv", columns, [[row.get(c, "") for c in columns] for row in self.log])
-            _write_csv(folder / "threshold.csv", ["step", "tau"], self.threshold_path)
+            write_log(folder, self.log)
+            write_csv(folder / "threshold.csv", ["step", "tau"], self.threshold_path)
             if self.skipped:
-                _write_csv(folder / "skipped.csv", ["image", "reason"], self.skipped)
+                write_csv(folder / "skipped.csv", ["image", "reason"], self.skipped)
             else:
                 (folder / "skipped.csv").unlink(missing_ok=True)
             files = {name: _file_hash(folder / name) for name in _CHECKED}
@@ -297,14 +297,6 @@ def _read_csv(path: Path) -> list[dict[str, str]]:
 def _write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     _replace(path, lambda part: part.write_text(text, encoding="utf-8"))
-
-
-def _write_csv(path: Path, header: list[str], rows: list) -> None:
-    def write(part: Path) -> None:
-        with part.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([header, *rows])
-
-    _replace(path, write)
 
 
 def _replace(path: Path, write) -> None:
