@@ -91,9 +91,9 @@ def table(results: dict[str, dict], names) -> str:
     return "\n".join(lines)
 
 
-def put(path: Path, text: str) -> None:
+def put(path: Path, text: str, name: str = "pets table") -> None:
     """Replace what stands between the markers of the file."""
-    start, end = "<!-- pets table -->", "<!-- end of pets table -->"
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, _, rest = path.read_text().partition(start)
     _, _, after = rest.partition(end)
     path.write_text(f"{before}{start}\n{text}\n{end}{after}")

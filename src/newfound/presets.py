@@ -1,8 +1,8 @@
 """Presets: named sets of settings. A preset gives values to whichever of them a method has.
 
 `paper` and `released` are the two accounts that LTC's authors give of it; where the paper is silent (eta, temperature,
-schedule, how the running mean is kept), `paper` takes the released code's value. `default` is the one that works best
-across backbones. The `short` form of each is what runs on a small machine.
+schedule, how the running mean is kept), `paper` takes the released code's value. `default` is the one that scored best
+here, with one backbone (docs/results.md). The `short` form of each is what runs on a small machine.
 """
 
 from __future__ import annotations
