@@ -33,7 +33,7 @@ def make_encoder(tiny_backbone):
 
 
 def entries(cache: TokenCache) -> set[str]:
-    return {path.name for path in cache.folder.rglob("*.npy")}
+    return {path.name for path in cache.folder.rglob("*.tokens")}
 
 
 @pytest.mark.parametrize("name", ["test_efficientnet", "test_vit"])
@@ -210,7 +210,7 @@ def test_one_image_with_huge_tokens_changes_no_other_images_feature(tmp_path):
 def test_a_cache_entry_that_was_damaged_is_made_again(make_encoder, pictures, cache):
     images, _ = pictures(kinds=1, each=1)
     expected = make_encoder(cache).features(images)
-    (path,) = cache.folder.rglob("*.npy")
+    (path,) = cache.folder.rglob("*.tokens")
     path.write_bytes(path.read_bytes()[:150])
     assert np.array_equal(make_encoder(cache).features(images), expected)
 

@@ -391,10 +391,10 @@ def test_progress_adds_up_to_what_was_announced(fit_tiny, pictures):
 
 def test_the_cache_goes_where_it_is_told_and_is_trimmed(fit_tiny, pictures, tmp_path, monkeypatch):
     fit_tiny(pictures(kinds=2, each=2), cache=tmp_path / "tokens", epochs=1)
-    assert list((tmp_path / "tokens").rglob("*.npy"))
+    assert list((tmp_path / "tokens").rglob("*.tokens"))
     monkeypatch.setenv("NEWFOUND_CACHE_GIB", "0")
     fit_tiny(pictures(kinds=2, each=2), cache=tmp_path / "small", epochs=1)
-    assert not list((tmp_path / "small").rglob("*.npy"))
+    assert not list((tmp_path / "small").rglob("*.tokens"))
 
 
 def test_pictures_of_all_kinds_can_be_learnt_from(fit_tiny, picture, tmp_path):

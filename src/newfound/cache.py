@@ -9,6 +9,7 @@ used entries go first.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -17,7 +18,9 @@ import numpy as np
 
 from newfound.errors import SettingsError
 
-_FORMAT = 1  # raise when the meaning of an entry changes
+_FORMAT = 2  # raise when the meaning of an entry changes
+_HEADER = 128  # bytes of JSON, padded, before the numbers
+_DTYPES = {"float16": np.float16, "float32": np.float32}
 _DEFAULT_GIB = 20.0
 
 
@@ -52,7 +55,8 @@ class TokenCache:
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            np.save(file, small, allow_pickle=False)
+            file.write(json.dumps({"dtype": small.dtype.name, "shape": small.shape}).encode().ljust(_HEADER))
+            file.write(small.tobytes())
         os.replace(file.name, path)
 
     def get(self, key: str) -> np.ndarray | None:
@@ -60,8 +64,12 @@ class TokenCache:
         path = self._path(key)
         try:
             os.utime(path)
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            # Not NumPy's own format: it reads headers with Python's parser, which in Python before 3.11.8 fails now
+            # and then when several threads use it (CPython issue 106905), and decoding threads read the cache.
+            with path.open("rb") as file:
+                header = json.loads(file.read(_HEADER))
+            return np.memmap(path, _DTYPES[header["dtype"]], "r", _HEADER, tuple(header["shape"]))
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def trim(self) -> int:
@@ -84,7 +92,7 @@ class TokenCache:
         return removed
 
     def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.npy"
+        return self.folder / key[:2] / f"{key}.tokens"
 
 
 def default_folder() -> Path:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,7 +64,7 @@ def discover(
     decide = discoverer.predict if predict else discoverer.observe
     tally = _Tally(known=len(discoverer.categories()))
     interrupted = False
-    with _lines(output) as file, _progress(file) as done:
+    with _lines(output) as file, _progress(file) as done, _ctrl_c() as asked:
 
         def write(line: dict[str, Any]) -> None:
             file.write(json.dumps(line) + "\n")
@@ -74,14 +76,14 @@ def discover(
             write({"image": name, "error": str(error)})
 
         try:
-            for images in _streams(source, block, refuse):
+            for images in _streams(source, block, refuse, asked):
                 for sighting in decide(images, block=block):
                     tally.add(sighting)
                     line = sighting.as_dict()
                     write({key: line[key] for key in ("image", "error")} if sighting.error else line)
         except KeyboardInterrupt:
             interrupted = True
-    if interrupted:
+    if interrupted or asked.is_set():
         say(f"interrupted after {tally.describe(predict)}")
         raise typer.Exit(INTERRUPTED)
     if not tally.images and not tally.errors:
@@ -123,7 +125,32 @@ class _Tally:
         return text + (f"; {self.errors} could not be read, the first: {self.first_error}" if self.errors else "")
 
 
-def _streams(sources: list[str], block: int, refuse: Callable[[str, DataError], None]) -> Iterator[Iterator[Any]]:
+@contextmanager
+def _ctrl_c() -> Iterator[threading.Event]:
+    """Remembers that Ctrl-C was pressed, besides raising KeyboardInterrupt.
+
+    Python drops an exception that is raised while an object is being cleaned up, as finished streams and their threads
+    are after every block; the press must not be lost with it.
+    """
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():  # where no handler can be set
+        yield asked
+        return
+
+    def remember(_signal: int, _frame: Any) -> None:
+        asked.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _streams(
+    sources: list[str], block: int, refuse: Callable[[str, DataError], None], asked: threading.Event
+) -> Iterator[Iterator[Any]]:
     """The images in order, as iterators to be decided on one after the other.
 
     Folders and files make one stream, read ahead of the encoder. Standard input makes one for every `block` paths:
@@ -133,7 +160,7 @@ def _streams(sources: list[str], block: int, refuse: Callable[[str, DataError], 
         if not stdin:
             yield _images(group, refuse)
             continue
-        paths = _paths_from_stdin()
+        paths = _paths_from_stdin(asked)
         while chunk := list(islice(paths, block)):
             yield _images(chunk, refuse)
 
@@ -148,8 +175,8 @@ def _images(sources: Iterable[str], refuse: Callable[[str, DataError], None]) ->
             refuse(source, error)
 
 
-def _paths_from_stdin() -> Iterator[str]:
-    for line in sys.stdin.buffer:
+def _paths_from_stdin(asked: threading.Event) -> Iterator[str]:
+    while not asked.is_set() and (line := sys.stdin.buffer.readline()):
         path = os.fsdecode(line.rstrip(b"\r\n"))
         if path.strip():
             yield path
