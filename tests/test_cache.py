@@ -85,6 +85,7 @@ def test_a_crash_while_writing_leaves_no_entry(cache, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         cache.put("aa", np.zeros(3, np.float32))
     assert cache.get("aa") is None
+    assert not [path for path in cache.folder.rglob("*") if path.is_file()], "and nothing else either"
 
 
 def test_many_writers_of_one_entry_leave_a_whole_one(cache):

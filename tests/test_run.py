@@ -111,7 +111,7 @@ def test_loading_never_unpickles(run_folder, monkeypatch):
 
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, lambda *a, **k: pytest.fail("something was unpickled"))
-    nf.load(run_folder)
+    assert nf.load(run_folder).folder == run_folder
 
 
 def test_a_run_holds_the_tail_and_the_head_and_only_a_bundle_the_trunk(fit_tiny, pictures, tmp_path):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from newfound.errors import SettingsError
+from newfound.errors import CacheError, SettingsError
 
 _FORMAT = 2  # raise when the meaning of an entry changes
 _HEADER = 128  # bytes of JSON, padded, before the numbers
@@ -53,11 +53,21 @@ class TokenCache:
         if not np.isfinite(small).all():
             small = array.astype(np.float32)
         path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(json.dumps({"dtype": small.dtype.name, "shape": small.shape}).encode().ljust(_HEADER))
-            file.write(small.tobytes())
-        os.replace(file.name, path)
+        part: Path | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+                part = Path(file.name)
+                file.write(json.dumps({"dtype": small.dtype.name, "shape": small.shape}).encode().ljust(_HEADER))
+                file.write(small.tobytes())
+            os.replace(part, path)
+        except OSError as error:
+            if part is not None:
+                part.unlink(missing_ok=True)
+            raise CacheError(
+                f"the cache {self.folder} cannot be written ({error.strerror or error}); make room, or set "
+                f"NEWFOUND_CACHE to another folder. Nothing that was cached is lost."
+            ) from error
 
     def get(self, key: str) -> np.ndarray | None:
         """The entry as a memory map, None if it is not there or damaged; reading marks it as used."""

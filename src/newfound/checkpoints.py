@@ -41,12 +41,18 @@ class Checkpoint:
             "scalars": learner.method.scalars(),
         }
         part = self.path.with_suffix(".part")
-        self.folder.mkdir(parents=True, exist_ok=True)
         # Copies: safetensors refuses tensors that share memory, and the learner's must not be held.
         copies = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
-        save_file(copies, part, {"info": json.dumps(info)})
-        os.replace(part, self.path)
-        write_log(self.folder, trained.log)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            save_file(copies, part, {"info": json.dumps(info)})
+            os.replace(part, self.path)
+            write_log(self.folder, trained.log)
+        except (OSError, SafetensorError) as error:
+            raise RunError(
+                f"the checkpoint cannot be written to {self.folder} ({error}); make room and train again with the same "
+                f"settings: it goes on from the last epoch that was saved."
+            ) from error
 
     def restore(self, learner, optimizer, trained) -> int:
         """Put the learner back to its last epoch; returns the epoch to go on with (0 without a checkpoint)."""

@@ -39,5 +39,9 @@ class WeightsError(NewfoundError, RuntimeError):
     """Pretrained weights that cannot be had here, or that do not fit the model."""
 
 
+class CacheError(NewfoundError, OSError):
+    """The cache cannot be written: the disk is full, or the folder may not be written to."""
+
+
 class RunError(NewfoundError, ValueError):
     """A run folder that cannot be read: files missing, damaged, or written by a newer newfound."""
