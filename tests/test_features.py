@@ -259,7 +259,8 @@ def test_features_can_be_seen_from_a_centre(make_encoder, pictures):
     images, _ = pictures(kinds=2, each=3)
     encoder = make_encoder()
     plain = encoder.features(images)
-    encoder.centre = plain.mean(axis=0)
+    centre = torch.from_numpy(plain.mean(axis=0))
+    encoder.read_with(lambda features: seen_from(centre, features))
     moved = plain - plain.mean(axis=0)
     assert encoder.features(images) == pytest.approx(moved / np.linalg.norm(moved, axis=1, keepdims=True), abs=1e-4)
     assert seen_from(torch.tensor([1.0, 0.0]), torch.tensor([[1.0, 2.0]])).tolist() == [[0.0, 1.0]]

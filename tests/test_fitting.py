@@ -54,10 +54,10 @@ def stop_after(monkeypatch, epoch: int) -> None:
 
 
 def contents(run) -> dict:
-    tensors = {**run.encoder.backbone.model.state_dict(), **{f"head.{k}": v for k, v in run.head.items()}}
+    tensors = {**run.encoder.backbone.model.state_dict(), **{f"head.{k}": v for k, v in run.method.state_dict().items()}}
     return {
         "tensors": {key: value.numpy().tobytes() for key, value in tensors.items()},
-        "prototypes": run.prototypes.tobytes(),
+        "prototypes": run.known["prototypes"].tobytes(),
         "threshold": run.threshold,
         "log": run.log,
         "path": run.threshold_path,
@@ -80,8 +80,8 @@ def test_a_folder_a_csv_and_arrays_give_the_same_run(fit_tiny, write_folder, pic
 def test_every_method_fits_under_every_preset(fit_tiny, pictures, method, preset):
     run = fit_tiny(pictures(kinds=4, each=4), method=method, preset=preset, epochs=None if method == "frozen" else 1)
     assert run.label == f"{method}, {preset} (short)"
-    assert run.prototypes.shape == (4, 256)
-    assert np.linalg.norm(run.prototypes, axis=1) == pytest.approx(1, abs=1e-5)
+    assert run.known["prototypes"].shape == (4, 256)
+    assert np.linalg.norm(run.known["prototypes"], axis=1) == pytest.approx(1, abs=1e-5)
     assert -1 <= run.threshold <= 1
     assert run.config["threshold"]["rule"]
     assert len(run.log) == (0 if method == "frozen" else 1)
@@ -140,8 +140,8 @@ def test_a_share_of_nothing_is_the_frozen_backbone_and_the_share_is_recorded(fit
     data, options = pictures(kinds=2, each=3), {"threshold": 0.5, "lr": 1e-2}
     nothing, half, all_of_it = (fit_tiny(data, share=share, **options) for share in (0.0, 0.5, 1.0))
     frozen = fit_tiny(data, method="frozen", threshold=0.5)
-    assert np.array_equal(nothing.prototypes, frozen.prototypes)
-    assert not np.allclose(all_of_it.prototypes, frozen.prototypes, atol=1e-3)
+    assert np.array_equal(nothing.known["prototypes"], frozen.known["prototypes"])
+    assert not np.allclose(all_of_it.known["prototypes"], frozen.known["prototypes"], atol=1e-3)
     states = [run.encoder.backbone.tail_state()["conv_head.weight"] for run in (nothing, half, all_of_it)]
     torch.testing.assert_close(states[1], (states[0] + states[2]) / 2)
     assert [run.config["share"] for run in (nothing, half, all_of_it)] == [0.0, 0.5, 1.0]
@@ -166,7 +166,7 @@ def test_a_run_folder_holds_json_csv_and_safetensors_and_a_board(fit_tiny, pictu
     assert run.folder == folder
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        "config.json", "classes.json", "model.safetensors", "prototypes.safetensors", "log.csv", "threshold.csv",
+        "config.json", "classes.json", "model.safetensors", "known.safetensors", "log.csv", "threshold.csv",
         "tensorboard",
     }  # fmt: skip
     assert list((folder / "tensorboard").glob("events*"))
@@ -342,7 +342,7 @@ def test_missing_weights_are_said_to_be_missing(pictures, tmp_path):
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_settings_that_cannot_be_are_refused_before_any_training(fit_tiny, pictures, monkeypatch, bad, words):
-    monkeypatch.setattr("newfound.fitting.learn", lambda *a, **k: pytest.fail("training had begun"))
+    monkeypatch.setattr("newfound.teaching.learn", lambda *a, **k: pytest.fail("training had begun"))
     with pytest.raises(SettingsError, match=words):
         fit_tiny(pictures(kinds=2, each=2), **bad)
 

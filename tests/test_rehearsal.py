@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from lightning_fabric import Fabric
 
 from newfound.cache import TokenCache
+from newfound.discovery import PrototypeDictionary
 from newfound.features import Encoder
 from newfound.method import get_method
-from newfound.rehearsal import FALLBACK, _deal, _score_at, known_prototypes, rehearse
+from newfound.rehearsal import _deal, _score, rehearse
+from newfound.teaching import read, teach
 from newfound.views import Views
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -75,14 +77,13 @@ def test_the_encoder_is_as_it_was_afterwards(encoder, pictures):
     before = {key: value.clone() for key, value in encoder.backbone.model.state_dict().items()}
     rehearsed(encoder, pictures, method="ltc", lr=1e-2, space="tokens", centre=True)
     assert all(torch.equal(value, before[key]) for key, value in encoder.backbone.model.state_dict().items())
-    assert encoder.centre is None
     assert not encoder.backbone.training
 
 
 @pytest.mark.parametrize(("kinds", "each"), [(3, 5), (4, 3)])
 def test_too_few_classes_or_images_fall_back_and_say_so(encoder, pictures, kinds, each):
     found = rehearsed(encoder, pictures, kinds=kinds, each=each)
-    assert found.threshold == FALLBACK == 0.7
+    assert found.threshold == 0.7
     assert "not rehearsed" in found.describe()
     assert f"{kinds} classes" in found.describe()
 
@@ -97,35 +98,39 @@ def test_a_share_is_rehearsed_only_if_asked_for(encoder, pictures):
 
 
 def test_what_was_learnt_is_kept_unless_giving_it_up_is_better(encoder, pictures, monkeypatch):
-    monkeypatch.setattr("newfound.rehearsal._score_at", lambda *args: 0.9)
+    monkeypatch.setattr("newfound.rehearsal._score", lambda *args: 0.9)
     assert rehearsed(encoder, pictures, share="rehearsed").share == 1.0
 
 
 def test_a_perfect_dictionary_scores_one_and_a_closed_one_less():
-    settings = get_method("frozen").settings_class(update="fixed")
     features = np.eye(4, dtype=np.float32)[[0, 0, 1, 2, 2, 3]]
     labels, names = np.array([10, 10, 11, 12, 12, 13]), np.array([10, 11])
     prototypes = np.eye(4, dtype=np.float32)[:2]
-    assert _score_at(0.5, prototypes, names, features, labels, settings) == 1.0
-    assert _score_at(-1.0, prototypes, names, features, labels, settings) < 0.7
+    assert _score(PrototypeDictionary(prototypes, 0.5), names, features, labels) == 1.0
+    assert _score(PrototypeDictionary(prototypes, -1.0), names, features, labels) < 0.7
 
 
 def test_a_label_that_looks_like_a_discovered_id_is_not_taken_for_one():
-    settings = get_method("frozen").settings_class(update="fixed")
     features = np.eye(3, dtype=np.float32)[[0, 1, 2, 2]]
     labels, names = np.array([2, 5, 7, 7]), np.array([2, 5])  # the discovered category gets the id 2, a known label
-    assert _score_at(0.5, np.eye(3, dtype=np.float32)[:2], names, features, labels, settings) == 1.0
+    assert _score(PrototypeDictionary(np.eye(3)[:2], 0.5), names, features, labels) == 1.0
 
 
 def test_prototypes_are_class_means_seen_from_the_labelled_mean_if_asked(encoder, pictures):
     images, labels = pictures(3, 4)
     targets = np.array([int(label[-1]) for label in labels])
-    frozen = get_method("frozen").settings_class
-    plain = known_prototypes(encoder, images, targets, frozen(centre=False))
-    features = encoder.features(images)
+    cls, features = get_method("frozen"), encoder.features(images)
+    plain = teach(encoder, cls(encoder.backbone.dim, 3, cls.settings_class(centre=False)), images, targets)
     for k in range(3):
         mean = features[targets == k].mean(axis=0)
-        assert plain[k] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
-    assert encoder.centre is None
-    known_prototypes(encoder, images, targets, frozen(centre=True))
-    assert encoder.centre == pytest.approx(features.mean(axis=0), abs=1e-6)
+        assert plain["prototypes"][k] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+    assert "centre" not in plain
+    centred = cls(encoder.backbone.dim, 3, cls.settings_class(centre=True))
+    known = teach(encoder, centred, images, targets)
+    assert known["centre"] == pytest.approx(features.mean(axis=0), abs=1e-6)
+    seen = features - known["centre"]
+    seen /= np.linalg.norm(seen, axis=1, keepdims=True)
+    assert read(encoder, centred, known, images) == pytest.approx(seen, abs=1e-5)
+    for k in range(3):
+        mean = seen[targets == k].mean(axis=0)
+        assert known["prototypes"][k] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)

@@ -62,8 +62,8 @@ def test_a_loaded_run_gives_the_answers_of_the_one_that_was_saved(tiny_run, run_
     assert loaded.threshold == tiny_run.threshold
     assert loaded.log == tiny_run.log
     assert loaded.threshold_path == tiny_run.threshold_path
-    assert np.array_equal(loaded.prototypes, tiny_run.prototypes)
-    assert set(loaded.head) == set(tiny_run.head)
+    assert np.array_equal(loaded.known["prototypes"], tiny_run.known["prototypes"])
+    assert set(loaded.method.state_dict()) == set(tiny_run.method.state_dict())
     assert loaded.label == tiny_run.label == "ltc, paper (short)"
     assert loaded.folder == run_folder
 
@@ -159,14 +159,14 @@ def test_a_folder_that_is_no_run_says_what_a_run_is(tmp_path):
         nf.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["classes.json", "model.safetensors", "prototypes.safetensors"])
+@pytest.mark.parametrize("name", ["classes.json", "model.safetensors", "known.safetensors"])
 def test_a_missing_file_is_named(run_folder, name):
     (run_folder / name).unlink()
     with pytest.raises(RunError, match=f"incomplete.*{name}"):
         nf.load(run_folder)
 
 
-@pytest.mark.parametrize("name", ["classes.json", "model.safetensors", "prototypes.safetensors"])
+@pytest.mark.parametrize("name", ["classes.json", "model.safetensors", "known.safetensors"])
 def test_a_changed_file_is_named(run_folder, name):
     content = bytearray((run_folder / name).read_bytes())
     content[len(content) // 2] ^= 1
@@ -175,7 +175,7 @@ def test_a_changed_file_is_named(run_folder, name):
         nf.load(run_folder)
 
 
-@pytest.mark.parametrize("name", ["classes.json", "model.safetensors", "prototypes.safetensors"])
+@pytest.mark.parametrize("name", ["classes.json", "model.safetensors", "known.safetensors"])
 def test_a_damaged_file_that_the_config_vouches_for_is_still_refused(run_folder, name):
     (run_folder / name).write_bytes(b"\x80\x04damaged")
     vouch_for(run_folder, name)
@@ -238,12 +238,12 @@ def test_weights_that_have_moved_can_be_pointed_at(run_folder, tiny_weights, tmp
 def test_classes_and_prototypes_that_do_not_fit_together_are_counted(run_folder):
     (run_folder / "classes.json").write_text('["kind0", "kind1"]')
     vouch_for(run_folder, "classes.json")
-    with pytest.raises(RunError, match=r"2 classes.*\(3, 256\)"):
+    with pytest.raises(RunError, match="2 classes.*a dictionary of 3 classes"):
         nf.load(run_folder)
 
 
 def test_prototypes_that_are_not_numbers_are_refused(run_folder):
-    path = run_folder / "prototypes.safetensors"
+    path = run_folder / "known.safetensors"
     arrays = load_arrays(path)
     arrays["prototypes"] = np.full_like(arrays["prototypes"], np.nan)
     save_arrays(arrays, path)
@@ -253,12 +253,44 @@ def test_prototypes_that_are_not_numbers_are_refused(run_folder):
 
 
 def test_a_centre_of_another_dimension_is_refused(run_folder):
-    path = run_folder / "prototypes.safetensors"
+    path = run_folder / "known.safetensors"
     arrays = load_arrays(path)
     assert "centre" in arrays
     save_arrays(arrays | {"centre": np.zeros(7, np.float32)}, path)
     vouch_for(run_folder, path.name)
-    with pytest.raises(RunError, match="centre"):
+    with pytest.raises(RunError, match="known classes .* are damaged"):
+        nf.load(run_folder)
+
+
+def test_a_run_of_format_1_gives_the_same_answers(run_folder, tiny_run, picture):
+    (run_folder / "known.safetensors").rename(run_folder / "prototypes.safetensors")
+
+    def as_it_was(config):
+        config["format"] = 1
+        config["files"]["prototypes.safetensors"] = config["files"].pop("known.safetensors")
+        del config["trained_classes"]
+        for name in ("optimizer", "momentum", "head_lr", "head_weight_decay"):
+            del config["settings"][name]
+
+    edit_config(run_folder, as_it_was)
+    images = [picture(kind, 9) for kind in range(5)]
+    answers = [(s.category, s.score) for s in nf.load(run_folder).discoverer().observe(images)]
+    assert answers == [(s.category, s.score) for s in tiny_run.discoverer().observe(images)]
+
+
+def test_a_head_of_another_shape_is_refused(run_folder):
+    path = run_folder / "model.safetensors"
+    tensors = load_file(path)
+    name = next(key for key in tensors if key.startswith("head."))
+    save_file(tensors | {name: tensors[name][:1].clone()}, path)
+    vouch_for(run_folder, path.name)
+    with pytest.raises(RunError, match="head in .* damaged"):
+        nf.load(run_folder)
+
+
+def test_a_run_of_a_method_that_does_not_exist_is_refused(run_folder):
+    edit_config(run_folder, lambda config: config.update(method="telepathy"))
+    with pytest.raises(RunError, match="telepathy"):
         nf.load(run_folder)
 
 

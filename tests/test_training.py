@@ -18,7 +18,7 @@ from newfound.checkpoints import Checkpoint
 from newfound.errors import ImageError, MissingFileError, NewfoundError, RunError
 from newfound.features import Encoder
 from newfound.method import get_method
-from newfound.rehearsal import build_method
+from newfound.teaching import build_method
 from newfound.training import blend_tail, learn, learning_rate
 from newfound.views import Views
 
@@ -48,7 +48,7 @@ class Trainer:
         values = {key: value for key, value in (BUSY | settings).items() if hasattr(cls.settings_class(), key)}
         backbone = backbone or self.make_backbone()
         encoder = Encoder(backbone, Views(backbone.spec), cache=self.cache)
-        method = build_method(encoder, self.images, self.targets, cls, cls.settings_class(**values), 3, seed)
+        method = build_method(encoder, self.images, self.targets, cls, cls.settings_class(**values), seed)
         fabric = Fabric(accelerator="cpu", devices=1)
         items = self.images if items is None else items
         trained = learn(encoder, items, self.targets, method, seed=seed, fabric=fabric, **(learn_options or {}))

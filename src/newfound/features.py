@@ -30,7 +30,7 @@ class Block:
     """Some images of a stream with their features; an image that could not be read has its error and no row."""
 
     items: list
-    features: np.ndarray  # float32 [number readable, dim], unit rows
+    features: np.ndarray  # float32 [number readable, dimension]
     rows: list[int | None]  # for each item, its row in `features`
     errors: list[NewfoundError | None]
 
@@ -45,12 +45,20 @@ class Encoder:
     def __init__(self, backbone: Backbone, views: Views, *, cache: TokenCache | None = None, batch: int = 64) -> None:
         keep_large_allocations()
         self.backbone, self.views, self.cache, self.batch = backbone, views, cache, batch
-        self.centre: np.ndarray | None = None  # a feature that all others are seen from, if set
+        self.dimension = backbone.dim
+        self._read: Callable[[Tensor], Tensor] | None = None
         self._identity = (backbone.name, backbone.trunk_hash(), backbone.tune_blocks, backbone.split)
 
     @property
     def device(self) -> torch.device:
         return next(self.backbone.parameters()).device
+
+    def read_with(self, read: Callable[[Tensor], Tensor] | None) -> None:
+        """From now on give what `read` makes of unit features, such as the outputs of a hash head; None: themselves."""
+        self._read, self.dimension = read, self.backbone.dim
+        if read is not None:
+            with torch.inference_mode():
+                self.dimension = read(torch.ones(1, self.backbone.dim, device=self.device)).shape[1]
 
     def stream(self, items: Iterable, block: int | None = None) -> Iterator[Block]:
         """Features of a stream, block by block, in order; reads two blocks ahead, and nothing in blocks of one."""
@@ -75,7 +83,7 @@ class Encoder:
         self, items: Sequence, progress: Progress | None = None
     ) -> tuple[np.ndarray, list[int], dict[int, NewfoundError]]:
         """Features of the images of a list that can be read, their positions, and the errors of the others."""
-        parts, seen = [np.zeros((0, self.backbone.dim), np.float32)], 0
+        parts, seen = [np.zeros((0, self.dimension), np.float32)], 0
         errors: dict[int, NewfoundError] = {}
         for block in self.stream(items):
             parts.append(block.features)
@@ -105,7 +113,7 @@ class Encoder:
                 tokens[i] = half_or_float(row)
                 if self.cache is not None:
                     self.cache.put(pending[i][1][0], row.numpy())
-        features = self.tail([tokens[i] for i in good]) if good else np.zeros((0, self.backbone.dim), np.float32)
+        features = self.tail([tokens[i] for i in good]) if good else np.zeros((0, self.dimension), np.float32)
         usable = np.asarray(np.isfinite(features).all(axis=1) & features.any(axis=1))
         for i, fine in zip(good, usable, strict=True):
             if not fine:
@@ -121,13 +129,11 @@ class Encoder:
             return self.backbone.trunk(pixels.to(self.device)).float().cpu()
 
     def tail(self, tokens: list[Tensor]) -> np.ndarray:
-        """Unit features of the tokens of some images."""
+        """Features of the tokens of some images: unit rows, or what is read off them."""
         with torch.inference_mode():
             batch = torch.stack([t.float() for t in tokens]).to(self.device)
             features = unit(self.backbone.tail(batch).float())
-            if self.centre is not None:
-                features = seen_from(torch.from_numpy(self.centre).to(features), features)
-            return features.cpu().numpy()
+            return (features if self._read is None else self._read(features)).float().cpu().numpy()
 
     def cached_views(
         self, items: Sequence, count: int, seed: int, progress: Progress | None = None

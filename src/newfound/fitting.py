@@ -24,9 +24,10 @@ from newfound.images import content_hash
 from newfound.logs import TensorBoardLog
 from newfound.method import get_method
 from newfound.progress import Reporter
-from newfound.rehearsal import Rehearsal, build_method, known_prototypes, rehearse
+from newfound.rehearsal import Rehearsal, rehearse
 from newfound.run import FORMAT, Run
-from newfound.training import blend_tail, learn
+from newfound.teaching import teach, train
+from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
 
 
@@ -140,33 +141,35 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
             )
         reporter.say(chosen.describe())
     before = copy.deepcopy(encoder.backbone.tail_state())
-    method = build_method(encoder, items, targets, method_class, settings, len(labelled.classes), seed)
     with reporter.stage("learning", settings.epochs * len(items) or None) as progress:
-        board = TensorBoardLog(checkpoint.folder if checkpoint else None)
-        trained = learn(
-            encoder, items, targets, method,
-            seed=seed, fabric=fabric, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
+        folder = checkpoint.folder if checkpoint else None
+        board = TensorBoardLog(folder)
+        trained = train(
+            encoder, items, targets, method_class, settings, seed=seed, fabric=fabric,
+            folder=folder, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
         )  # fmt: skip
         board.close()
     config["share"] = _share(settings, chosen)
     blend_tail(encoder.backbone, before, config["share"])
-    prototypes = known_prototypes(encoder, items, targets, settings)
-    config["threshold"] = _threshold(settings, method, chosen)
+    known = teach(encoder, trained.method, items, targets)
+    config["threshold"] = _threshold(settings, trained.method, chosen)
+    config["trained_classes"] = trained.method.classes
     return Run(
         config=config,
         classes=labelled.classes,
-        prototypes=prototypes,
+        known=known,
         encoder=encoder,
-        head={k: v.cpu() for k, v in method.state_dict().items()},
+        method=trained.method,
         log=trained.log,
         threshold_path=trained.threshold_path,
     )
 
 
 def _share(settings, chosen: Rehearsal | None) -> float:
-    if isinstance(settings.share, str):
+    share = getattr(settings, "share", 1.0)
+    if isinstance(share, str):
         return chosen.share if chosen else 1.0
-    return float(settings.share)
+    return float(share)
 
 
 def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:
@@ -175,10 +178,9 @@ def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:
         return {"value": -1.0, "rule": "closed set: nothing is new"}
     if chosen is not None:
         return {"value": chosen.threshold, "rule": chosen.describe(), "grid": chosen.grid, "scores": chosen.scores}
-    if settings.threshold == "adaptive":
-        if method.tau is None:
-            return {"value": 0.7, "rule": "fixed: this method learns no threshold, so the paper's tau_init is taken"}
-        return {"value": method.tau, "rule": "adaptive: learnt while training (Eq. 11 and 12)"}
+    if isinstance(settings.threshold, str):
+        value, rule = method.own_cut()
+        return {"value": value, "rule": rule}
     return {"value": float(settings.threshold), "rule": "fixed by setting"}
 
 

@@ -51,7 +51,8 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
     """
     if preset not in PRESETS:
         raise SettingsError(f"there is no preset {preset!r}; choose one of {', '.join(PRESETS)}.")
-    cls = get_method(method).settings_class
+    chosen = get_method(method)
+    cls = chosen.settings_class
     fields = {field.name for field in dataclasses.fields(cls)}
     for name in overrides:
         if name not in fields:
@@ -60,14 +61,12 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
             raise SettingsError(f"{method} has no setting {name!r}.{hint}")
         if overrides[name] is not None:
             check_type(method, name, overrides[name])
-    values = {k: v for k, v in (PRESETS[preset] | (SHORT if short else {})).items() if k in fields}
-    if method == "frozen":
-        values |= {"epochs": 0, "share": 1.0}
+    general = PRESETS[preset] | chosen.presets.get(preset, {}) | (SHORT if short else {}) | chosen.fixed
+    values = {k: v for k, v in general.items() if k in fields}
     if (overrides.get("threshold") or values.get("threshold")) == "adaptive" and "centre" in values:
         values["centre"] = False  # a threshold learnt on plain cosines is one for plain cosines
-    if method == "known-hinge":
-        values["creator"] = None
-    return cls(**(values | {k: v for k, v in overrides.items() if v is not None or k in ("creator", "merge_every")}))
+    hints = get_type_hints(cls)
+    return cls(**(values | {k: v for k, v in overrides.items() if v is not None or _fits(None, hints[k])}))
 
 
 def check_type(method: str, name: str, value: Any) -> None:

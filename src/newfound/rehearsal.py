@@ -11,19 +11,18 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from newfound.discovery import PrototypeDictionary
+from newfound.discovery import Dictionary
 from newfound.evaluation import score
-from newfound.features import Encoder, seen_from
-from newfound.method import Method, Settings, class_means
-from newfound.training import blend_tail, learn
+from newfound.features import Encoder
+from newfound.method import Method, Settings
+from newfound.teaching import read, teach, train
+from newfound.training import blend_tail
 
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
-FALLBACK, FALLBACK_CENTRED = 0.7, 0.4  # the paper's tau_init; what rehearsals come to on centred features
-_GRID = np.round(np.arange(0.10, 0.96, 0.02), 2)
 _SHARES = (1.0, 0.75, 0.5, 0.25)  # of equal ones the largest is taken; never 0: what was learnt has a say
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
+_FINE = 0.03  # thresholds that lie closer than this are smoothed over; those of codes are decisions of their own
 
 
 @dataclass(frozen=True)
@@ -63,75 +62,60 @@ def rehearse(
 ) -> Rehearsal:
     """Choose a threshold for this method on this labelled set. The encoder's tail is as it was afterwards."""
     classes = int(targets.max()) + 1
+    asked = getattr(settings, "share", 1.0)
+    blank = method_class(encoder.backbone.dim, classes, settings)
     if classes < MIN_CLASSES or len(items) < MIN_IMAGES * classes:
         reason = (
             f"{classes} classes with {len(items)} images are too few to hide some of them "
             f"({MIN_CLASSES} classes of {MIN_IMAGES} images are needed)"
         )
-        cut = FALLBACK_CENTRED if settings.centre else FALLBACK
-        share = 1.0 if isinstance(settings.share, str) else settings.share
-        return Rehearsal(cut, share, [], [], 0, (cut, cut), reason)
+        cut = blank.own_cut()[0]
+        return Rehearsal(cut, 1.0 if isinstance(asked, str) else asked, [], [], 0, (cut, cut), reason)
+    grid = blank.cuts()
     before = copy.deepcopy(encoder.backbone.tail_state())
-    shares = [settings.share] if not isinstance(settings.share, str) else _SHARES if settings.epochs else [1.0]
-    curves = np.zeros((len(shares), len(_GRID)))
+    shares = [asked] if not isinstance(asked, str) else _SHARES if settings.epochs else [1.0]
+    curves = np.zeros((len(shares), len(grid)))
     for draw in range(draws):
         rng = np.random.default_rng((seed, 77, draw))
         taught, stream = _deal(targets, rng)
         names = np.unique(targets[taught])
         local = np.searchsorted(names, targets[taught])
-        method = build_method(encoder, items_at(items, taught), local, method_class, settings, len(names), seed + draw)
-        learn(
-            encoder, items_at(items, taught), local, method,
-            seed=seed + draw, fabric=fabric, progress=progress,
-        )  # fmt: skip
+        shown = items_at(items, taught)
+        method = train(
+            encoder, shown, local, method_class, settings, seed=seed + draw, fabric=fabric, progress=progress
+        ).method
         after = copy.deepcopy(encoder.backbone.tail_state())
         order = rng.permutation(stream)
         for curve, share in zip(curves, shares, strict=True):
             encoder.backbone.model.load_state_dict(after, strict=False)
             blend_tail(encoder.backbone, before, share)
-            prototypes = known_prototypes(encoder, items_at(items, taught), local, settings)
-            features = encoder.features(items_at(items, order))
-            curve += [_score_at(t, prototypes, names, features, targets[order], settings) / draws for t in _GRID]
-            encoder.centre = None
+            known = teach(encoder, method, shown, local)
+            readings = read(encoder, method, known, items_at(items, order))
+            curve += [
+                _score(method.dictionary(known, float(cut)), names, readings, targets[order]) / draws for cut in grid
+            ]
         encoder.backbone.model.load_state_dict(before, strict=False)
-    smooth = np.array([np.convolve(np.pad(c, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid") for c in curves])
+    smooth = np.array([_smooth(grid, curve) for curve in curves])
     best, at = np.unravel_index(smooth.argmax(), smooth.shape)
     low, high = _plateau(smooth[best], int(at))
     return Rehearsal(
-        threshold=float(_GRID[(low + high) // 2]),
+        threshold=float(grid[(low + high) // 2]),
         share=float(shares[best]),
-        grid=_GRID.tolist(),
+        grid=grid.tolist(),
         scores=smooth[best].tolist(),
         draws=draws,
-        flat=(float(_GRID[low]), float(_GRID[high])),
+        flat=(float(grid[low]), float(grid[high])),
     )
-
-
-def build_method(
-    encoder: Encoder, items: list, targets: np.ndarray, method_class: type[Method], settings: Settings,
-    classes: int, seed: int,
-) -> Method:  # fmt: skip
-    """A method started on the labelled set's features; its own initial weights come from the seed alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        method = method_class(encoder.backbone.dim, classes, settings).to(encoder.device)
-    if settings.epochs:
-        features = torch.from_numpy(encoder.features(items)).to(encoder.device)
-        method.start(features, torch.from_numpy(targets).to(encoder.device))
-    return method
-
-
-def known_prototypes(encoder: Encoder, items: list, targets: np.ndarray, settings: Settings) -> np.ndarray:
-    """P_k of the labelled set (Eq. 4), seen from its centre if the settings say so; the encoder keeps the centre."""
-    features = torch.from_numpy(encoder.features(items))
-    if settings.centre:
-        centre = features.mean(dim=0)
-        encoder.centre, features = centre.numpy(), seen_from(centre, features)
-    return class_means(features, torch.from_numpy(targets), int(targets.max()) + 1).numpy()
 
 
 def items_at(items: list, indices: np.ndarray) -> list:
     return [items[i] for i in indices]
+
+
+def _smooth(grid: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    if np.diff(grid).max(initial=0) > _FINE:
+        return curve
+    return np.convolve(np.pad(curve, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
 
 
 def _plateau(curve: np.ndarray, peak: int) -> tuple[int, int]:
@@ -156,9 +140,8 @@ def _deal(targets: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np
     return chosen, np.setdiff1d(np.arange(len(targets)), chosen)
 
 
-def _score_at(threshold, prototypes, names, features, labels, settings: Settings) -> float:
-    dictionary = PrototypeDictionary(prototypes, threshold=float(threshold), update=settings.update)
-    out = dictionary.observe(features)
+def _score(dictionary: Dictionary, names: np.ndarray, readings: np.ndarray, labels: np.ndarray) -> float:
+    out = dictionary.observe(readings)
     discovered = out.category >= len(names)
     predicted = np.where(discovered, out.category, names[np.minimum(out.category, len(names) - 1)])
     result = score(labels, predicted, known=names.tolist(), discovered=discovered)

@@ -3,7 +3,7 @@
     config.json              what it is: method, settings, backbone, threshold, versions, hashes of the other files
     classes.json             the names of the known classes, by id
     model.safetensors        the tail and the head; with bundle also the trunk
-    prototypes.safetensors   one unit row a known class, and the centre that features are seen from, if any
+    known.safetensors        what the dictionary starts from: prototypes and the centre they are seen from, or codes
     log.csv, threshold.csv   how training went: a row an epoch, a row whenever the threshold moved
     skipped.csv              images that could not be read, if any
 
@@ -31,16 +31,18 @@ from newfound import backbone as backbone_models
 from newfound import weights
 from newfound.cache import TokenCache
 from newfound.datasets import load_dataset
-from newfound.discovery import Discoverer, PrototypeDictionary
-from newfound.errors import MissingFileError, NewfoundError, RunError
+from newfound.discovery import Dictionary, Discoverer
+from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
 from newfound.evaluation import StreamResult, evaluate_stream
 from newfound.features import Encoder
 from newfound.logs import write_csv, write_log
+from newfound.method import Method, get_method
 from newfound.progress import Reporter
 from newfound.views import Views
 
-FORMAT = 1
-_CHECKED = ("classes.json", "model.safetensors", "prototypes.safetensors", "log.csv", "threshold.csv")
+FORMAT = 2  # 1 had the methods with prototypes only, in a file of another name
+_KNOWN, _KNOWN_1 = "known.safetensors", "prototypes.safetensors"
+_CHECKED = ("classes.json", "model.safetensors", _KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")
 _FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
 
@@ -51,13 +53,17 @@ class Run:
 
     config: dict[str, Any]
     classes: list[str]
-    prototypes: np.ndarray  # float32 [classes, dim], unit rows (Eq. 4)
+    known: dict[str, np.ndarray]  # what its dictionary starts from: prototypes or codes, as the method teaches it
     encoder: Encoder
-    head: dict[str, Any] = field(default_factory=dict)  # the method's own tensors
+    method: Method
     log: list[dict[str, float]] = field(default_factory=list)
     threshold_path: list[tuple[int, float]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.method.eval()
+        self.encoder.read_with(lambda features: self.method.read(features, self.known))
 
     @property
     def threshold(self) -> float:
@@ -68,17 +74,13 @@ class Run:
         """Method and preset as they are named wherever results are shown."""
         return f"{self.config['method']}, {self.config['preset']}"
 
-    def dictionary(self, threshold: float | None = None) -> PrototypeDictionary:
+    def dictionary(self, threshold: float | None = None) -> Dictionary:
         """A fresh dictionary that knows the classes of this run.
 
         Args:
             threshold: another cut than the run's own.
         """
-        settings = self.config["settings"]
-        cut = self.threshold if threshold is None else threshold
-        return PrototypeDictionary(
-            self.prototypes, threshold=cut, update=settings["update"], merge_every=settings["merge_every"]
-        )
+        return self.method.dictionary(self.known, self.threshold if threshold is None else threshold)
 
     def discoverer(self, journal: str | os.PathLike | None = None, *, threshold: float | None = None) -> Discoverer:
         """A discoverer that starts from the known classes and keeps what it finds in memory.
@@ -131,12 +133,8 @@ class Run:
         )  # fmt: skip
 
     def novelty(self, features: np.ndarray) -> np.ndarray:
-        """How little features resemble any known class: minus s_max, the AUROC's input."""
-        return -(features @ self.prototypes.T).max(axis=1)
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        centre = self.encoder.centre
-        return {"prototypes": self.prototypes} | ({} if centre is None else {"centre": centre})
+        """How little features resemble any known class: minus the best score (s_max), the AUROC's input."""
+        return -self.dictionary().predict(features).score
 
     def save(self, folder: str | os.PathLike, *, bundle: bool = False) -> Path:
         """Write the run; with `bundle` the trunk too, so that loading needs no other source of weights."""
@@ -146,13 +144,13 @@ class Run:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             tensors = {f"tail.{k}": v for k, v in backbone.tail_state().items()}
-            tensors |= {f"head.{k}": v for k, v in self.head.items()}
+            tensors |= {f"head.{k}": v for k, v in self.method.state_dict().items()}
             if bundle:
                 tensors |= {f"trunk.{k}": v for k, v in backbone.trunk_state().items()}
             copies = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
             # As bytes: safetensors' own files can be read by their owner only, and runs are shared.
             _replace(folder / "model.safetensors", lambda part: part.write_bytes(save(copies)))
-            _replace(folder / "prototypes.safetensors", lambda part: part.write_bytes(save_arrays(self._arrays())))
+            _replace(folder / _KNOWN, lambda part: part.write_bytes(save_arrays(self.known)))
             _write_json(folder / "classes.json", self.classes)
             write_log(folder, self.log)
             write_csv(folder / "threshold.csv", ["step", "tau"], self.threshold_path)
@@ -195,44 +193,53 @@ def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenC
     for name, kind in _FIELDS.items():
         if not isinstance(_field(folder, config, name), kind):
             raise RunError(f"{folder / 'config.json'} is damaged: {name!r} is not a {kind.__name__}.")
-    for name in _CHECKED:
+    known_file = _KNOWN_1 if config["format"] == 1 else _KNOWN
+    for name in (known_file if name == _KNOWN else name for name in _CHECKED):
         if not (folder / name).is_file():
             raise RunError(f"{folder} is incomplete: {name} is missing.")
         if _file_hash(folder / name) != config["files"].get(name):
             raise RunError(f"{folder / name} has changed since the run was written, or is damaged.")
     try:
         classes = _read_json(folder / "classes.json")
-        arrays = load_arrays(folder / "prototypes.safetensors")
-        prototypes = arrays["prototypes"]
+        known = load_arrays(folder / known_file)
         tensors = load_file(folder / "model.safetensors")
     except (SafetensorError, KeyError, OSError) as error:
         raise RunError(f"{folder} cannot be read: {error}.") from error
     backbone = _restore_backbone(folder, config, tensors, weights)
-    if prototypes.shape != (len(classes), backbone.dim):
-        raise RunError(
-            f"{folder} does not fit together: {len(classes)} classes and {backbone.dim}-dimensional features, "
-            f"but prototypes of shape {prototypes.shape}."
-        )
+    method = _restore_method(folder, config, tensors, backbone.dim, len(classes))
     encoder = Encoder(backbone, Views(backbone.spec), cache=cache)
-    encoder.centre = arrays.get("centre")
-    if encoder.centre is not None and encoder.centre.shape != (backbone.dim,):
-        raise RunError(f"{folder} does not fit together: its centre has the shape {encoder.centre.shape}.")
-    run = Run(
-        config=config,
-        classes=classes,
-        prototypes=prototypes,
-        encoder=encoder,
-        head={k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")},
-        log=[{k: float(v) for k, v in row.items() if v != ""} for row in _read_csv(folder / "log.csv")],
-        threshold_path=[(int(r["step"]), float(r["tau"])) for r in _read_csv(folder / "threshold.csv")],
-        skipped=[(r["image"], r["reason"]) for r in _read_csv(folder / "skipped.csv")],
-        folder=folder,
-    )
     try:
-        run.dictionary()
-    except (NewfoundError, KeyError, TypeError) as error:
-        raise RunError(f"the threshold, settings or prototypes in {folder} are damaged: {error}") from error
+        run = Run(
+            config=config,
+            classes=classes,
+            known=known,
+            encoder=encoder,
+            method=method,
+            log=[{k: float(v) for k, v in row.items() if v != ""} for row in _read_csv(folder / "log.csv")],
+            threshold_path=[(int(r["step"]), float(r["tau"])) for r in _read_csv(folder / "threshold.csv")],
+            skipped=[(r["image"], r["reason"]) for r in _read_csv(folder / "skipped.csv")],
+            folder=folder,
+        )
+        dictionary = run.dictionary()
+    except (NewfoundError, KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
+        raise RunError(f"the threshold, settings or known classes in {folder} are damaged: {error}") from error
+    if (dictionary.known, dictionary.dimension) != (len(classes), encoder.dimension):
+        raise RunError(
+            f"{folder} does not fit together: {len(classes)} classes and {encoder.dimension}-dimensional features, "
+            f"but a dictionary of {dictionary.known} classes and {dictionary.dimension} dimensions."
+        )
     return run
+
+
+def _restore_method(folder: Path, config: dict, tensors: dict, dim: int, classes: int) -> Method:
+    head = {k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")}
+    try:
+        cls = get_method(config["method"])
+        method = cls(dim, config.get("trained_classes", classes), cls.settings_class(**config["settings"]))
+        method.load_state_dict(head)
+    except (SettingsError, TypeError, RuntimeError) as error:
+        raise RunError(f"the method, settings or head in {folder} are damaged: {error}") from error
+    return method
 
 
 def _restore_backbone(folder: Path, config: dict, tensors: dict, where: str | None) -> backbone_models.Backbone:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from newfound.backbone import Backbone
 from newfound.checkpoints import Checkpoint
+from newfound.creation import PixelScale
 from newfound.errors import NewfoundError
 from newfound.features import Encoder, Progress, _ahead, unit
 from newfound.images import content_hash, open_image
@@ -49,9 +50,37 @@ class Learner(nn.Module):
     def forward(self, first: Tensor, second: Tensor, targets: Tensor, epoch: int, rng: np.random.Generator) -> dict:
         if self.needs_trunk:
             first, second = self.backbone.trunk(first), self.backbone.trunk(second)
-        forward = self.backbone if self.keep_pixels else self.backbone.tail
-        batch = Batch(first, second, targets, lambda x: unit(forward(x)), epoch, rng)
-        return self.method.loss(batch)
+        spec = self.backbone.spec
+        scale = PixelScale(spec.mean, spec.std) if self.keep_pixels else None
+        encode = _Encode(self.backbone if self.keep_pixels else _Tail(self.backbone))
+        return self.method.loss(Batch(first, second, targets, encode, epoch, rng, scale))
+
+
+class _Tail(nn.Module):
+    """A backbone's tail as a module, which `functional_call` asks for."""
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__()
+        self.backbone = backbone
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.backbone.tail(tokens)
+
+
+class _Encode:
+    """Inputs to unit features; see `newfound.method.Encode`."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return unit(self.module(inputs))
+
+    def parameters(self) -> dict[str, Tensor]:
+        return {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+
+    def at(self, parameters: dict[str, Tensor]) -> Callable[[Tensor], Tensor]:
+        return lambda inputs: unit(torch.func.functional_call(self.module, parameters, (inputs,)))
 
 
 def learn(
@@ -81,10 +110,7 @@ def learn(
         return trained
     source = _source(encoder, items, settings, seed)
     learner = Learner(encoder.backbone, method, inputs=source.space)
-    optimizer = torch.optim.AdamW(
-        [p for p in learner.parameters() if p.requires_grad], lr=settings.lr, weight_decay=settings.weight_decay
-    )
-    model, optimizer = fabric.setup(learner, optimizer)
+    model, optimizer = fabric.setup(learner, make_optimizer(learner, settings))
     labels = torch.from_numpy(np.asarray(targets, dtype=np.int64))
     start = checkpoint.restore(learner, optimizer, trained) if checkpoint else 0
     steps = math.ceil(len(items) / settings.batch_size)
@@ -97,7 +123,7 @@ def learn(
         for step, (chosen, first, second) in enumerate(source.pairs(batches, epoch)):
             rate = learning_rate(settings, epoch + step / steps)
             for group in optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = rate * group["scale"]
             rng = np.random.default_rng((seed, epoch, 1, step))
             at = [t.to(fabric.device) for t in (first, second, labels[chosen])]
             with torch.random.fork_rng():  # dropout and drop path draw from torch's own generator
@@ -125,6 +151,23 @@ def learn(
             on_epoch(row)
     learner.eval()
     return trained
+
+
+def make_optimizer(learner: Learner, settings: Settings) -> torch.optim.Optimizer:
+    """The optimiser of tail and head; a group's "scale" is its rate in units of the tail's."""
+    head_lr = settings.lr if settings.head_lr is None else settings.head_lr
+    head_decay = settings.weight_decay if settings.head_weight_decay is None else settings.head_weight_decay
+    groups: list[dict[str, Any]] = [
+        {"params": _learning(learner.backbone), "weight_decay": settings.weight_decay, "scale": 1.0},
+        {"params": _learning(learner.method), "weight_decay": head_decay, "scale": head_lr / settings.lr},
+    ]
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=settings.lr, momentum=settings.momentum)
+    return torch.optim.AdamW(groups, lr=settings.lr)
+
+
+def _learning(module: nn.Module) -> list[nn.Parameter]:
+    return [p for p in module.parameters() if p.requires_grad]
 
 
 def blend_tail(backbone: Backbone, before: dict[str, Tensor], share: float) -> None:

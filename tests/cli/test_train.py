@@ -142,7 +142,7 @@ def test_a_killed_training_ends_with_the_weights_and_log_of_one_that_was_not(kil
     assert killed.keys() == whole.keys()
     assert all(np.array_equal(killed[name], whole[name]) for name in whole)
     assert (root / "killed" / "log.csv").read_bytes() == (root / "whole" / "log.csv").read_bytes()
-    prototypes = [(root / name / "prototypes.safetensors").read_bytes() for name in ("killed", "whole")]
+    prototypes = [(root / name / "known.safetensors").read_bytes() for name in ("killed", "whole")]
     assert prototypes[0] == prototypes[1]
     thresholds = [newfound.load(root / name).threshold for name in ("killed", "whole")]
     assert thresholds[0] == thresholds[1] != 0.7

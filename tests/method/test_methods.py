@@ -6,6 +6,7 @@ import pytest
 
 from newfound.errors import SettingsError
 from newfound.method import Method, Settings, get_method, methods
+from newfound.method._prototypes import PrototypeSettings
 
 
 def test_every_listed_method_can_be_had_by_name():
@@ -53,7 +54,7 @@ def test_the_frozen_backbone_has_nothing_to_learn_and_says_so():
 )  # fmt: skip
 def test_a_value_that_a_setting_cannot_have_is_refused_at_once(bad):
     with pytest.raises(SettingsError, match=next(iter(bad))):
-        Settings(**bad)
+        PrototypeSettings(**bad)
 
 
 def test_one_cached_view_is_not_enough_to_learn_from():

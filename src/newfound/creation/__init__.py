@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from newfound.creation._base import Creator, Model, draw_partners
+from newfound.creation._base import Creator, Model, PixelScale, draw_partners
 from newfound.creation.mixup import Mixup
 from newfound.creation.mkee import MKEE
 from newfound.errors import SettingsError
@@ -35,4 +35,4 @@ def make_creator(name: str, **settings: Any) -> Creator:
     return cls(**{key: value for key, value in settings.items() if key in fields} | fixed)
 
 
-__all__ = ["MKEE", "Creator", "Mixup", "Model", "creators", "draw_partners", "make_creator"]
+__all__ = ["MKEE", "Creator", "Mixup", "Model", "PixelScale", "creators", "draw_partners", "make_creator"]

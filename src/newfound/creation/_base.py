@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PixelScale:
+    """How pixels were normalised, for creators that need to see them as images with values in [0, 1]."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def to_images(self, inputs: Tensor) -> Tensor:
+        """Model inputs [n, 3, h, w] as images in [0, 1]."""
+        mean, std = self._like(inputs)
+        return (inputs * std + mean).clamp(0, 1)
+
+    def to_inputs(self, images: Tensor) -> Tensor:
+        """The opposite of `to_images`."""
+        mean, std = self._like(images)
+        return (images - mean) / std
+
+    def _like(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        shape = (1, len(self.mean), 1, 1)
+        return values.new_tensor(self.mean).reshape(shape), values.new_tensor(self.std).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -17,10 +39,13 @@ class Model:
 
     encode: Callable[[Tensor], Tensor]  # inputs (pixels or tokens) to unit features, differentiable
     classify: Callable[[Tensor], Tensor]  # unit features to logits of the known classes
+    pixels: PixelScale | None = None  # how the inputs were normalised if they are pixels; None for tokens
 
 
 class Creator(Protocol):
     """Makes pseudo-novel inputs from a batch of known ones."""
+
+    spaces: ClassVar[tuple[str, ...]]  # "pixels", "tokens" or both: what inputs it can work on
 
     def __call__(
         self, inputs: Tensor, targets: Tensor, model: Model, reference: Tensor, rng: np.random.Generator

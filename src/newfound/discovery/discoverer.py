@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from newfound.datasets import is_finite, item_name, iter_source
-from newfound.discovery.prototypes import PrototypeDictionary
+from newfound.discovery.dictionary import Dictionary
 from newfound.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Discoverer:
     it is read. An image that cannot be read gives a sighting with its error, and the stream goes on.
     """
 
-    def __init__(self, encoder: Encoder, dictionary: PrototypeDictionary, classes: list[str]) -> None:
+    def __init__(self, encoder: Encoder, dictionary: Dictionary, classes: list[str]) -> None:
         self.encoder, self.dictionary = encoder, dictionary
         self._categories = {i: Category(i, name, "known") for i, name in enumerate(classes)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from newfound.errors import SettingsError
-from newfound.method._base import Batch, Method, Settings, class_means
+from newfound.method._base import Batch, Encode, Known, Method, Settings, class_means
 from newfound.method.baseline import Baseline
 from newfound.method.closed import Closed
 from newfound.method.frozen import Frozen
@@ -24,4 +24,4 @@ def get_method(name: str) -> type[Method]:
     return _METHODS[name]
 
 
-__all__ = ["Batch", "Method", "Settings", "class_means", "get_method", "methods"]
+__all__ = ["Batch", "Encode", "Known", "Method", "Settings", "class_means", "get_method", "methods"]

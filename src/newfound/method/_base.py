@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
@@ -12,32 +13,40 @@ from torch import Tensor, nn
 
 from newfound.errors import SettingsError
 
+if TYPE_CHECKING:
+    from newfound.creation import PixelScale
+    from newfound.discovery import Dictionary
+    from newfound.features import Encoder
+
+Known = Mapping[str, np.ndarray]  # what the online stage starts from, as arrays that a run stores
+
 
 @dataclass(frozen=True)
 class Settings:
     """What every method has; methods add their own. A preset is a set of values for these.
 
     Learning
-        epochs, batch_size, lr, weight_decay: AdamW's.
-        warmup_epochs, warmup_lr, final_lr: linear warm-up, then a cosine down to `final_lr`.
+        epochs, batch_size.
+        optimizer: "adamw" or "sgd" (with `momentum`).
+        lr, weight_decay: of the backbone's tail; head_lr, head_weight_decay: of the method's own weights, None for the
+            same.
+        warmup_epochs, warmup_lr, final_lr: linear warm-up, then a cosine down to `final_lr`. They are rates of the
+            tail; a head's rate follows the same curve in proportion.
         cached: learn from `views` stored views of each image instead of new ones every epoch.
     Views
         min_scale, flip, jitter: random resized crop, horizontal flip, colour jitter.
     Discovery
-        share: how much of what the tail has learnt is kept when training is over: 1 keeps the learnt weights, 0 the
-            pretrained ones, between lies their mean. "rehearsed": chosen together with a rehearsed threshold, and 1
-            where the threshold is not rehearsed.
-        threshold: "adaptive" (the value learnt while training), "rehearsed" (chosen by rehearsing discovery on held-out
-            known classes) or a number.
-        centre: see features from the labelled set's mean, which takes away what all images share.
-        update: "fixed" prototypes as in the paper, or "running" means of what a discovered category has seen.
-        merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
+        threshold: how the cut is found below which a sample is new; each family of methods says what it can be.
     """
 
     epochs: int = 100
     batch_size: int = 128
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    momentum: float = 0.9
     lr: float = 1e-4
     weight_decay: float = 0.05
+    head_lr: float | None = None
+    head_weight_decay: float | None = None
     warmup_epochs: int = 5
     warmup_lr: float = 1e-4
     final_lr: float = 1e-5
@@ -46,44 +55,36 @@ class Settings:
     min_scale: float = 0.6
     flip: bool = True
     jitter: float = 0.2
-    share: float | Literal["rehearsed"] = 1.0
-    threshold: float | Literal["adaptive", "rehearsed"] = "rehearsed"
-    centre: bool = False
-    update: Literal["fixed", "running"] = "running"
-    merge_every: int | None = None
+    threshold: float | str = "rehearsed"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "warmup_epochs", "weight_decay", "warmup_lr", "final_lr"):
-            if getattr(self, name) < 0:
+        for name in ("epochs", "warmup_epochs", "weight_decay", "head_weight_decay", "warmup_lr", "final_lr"):
+            if (getattr(self, name) or 0) < 0:
                 raise SettingsError(f"{name}={getattr(self, name)}: it cannot be negative.")
         if not 0 < self.min_scale <= 1:
             raise SettingsError(f"min_scale={self.min_scale}: a share of the image's area lies in (0, 1].")
-        if not 0 <= self.jitter < 1:
-            raise SettingsError(f"jitter={self.jitter}: it must lie in [0, 1).")
-        for name in ("batch_size", "views", "lr"):
-            if getattr(self, name) <= 0:
+        for name in ("jitter", "momentum"):
+            if not 0 <= getattr(self, name) < 1:
+                raise SettingsError(f"{name}={getattr(self, name)}: it must lie in [0, 1).")
+        for name in ("batch_size", "views", "lr", "head_lr"):
+            if getattr(self, name) is not None and getattr(self, name) <= 0:
                 raise SettingsError(f"{name}={getattr(self, name)}: it must be above zero.")
         if self.cached and self.views < 2:
             raise SettingsError(f"views={self.views}: learning from cached views needs at least 2 an image.")
-        if self.update not in ("fixed", "running"):
-            raise SettingsError(f'update={self.update!r}: choose "fixed" or "running".')
-        if self.merge_every is not None and self.merge_every < 1:
-            raise SettingsError(f"merge_every={self.merge_every}: a number of samples from 1 up, or None for never.")
-        if self.centre and self.threshold == "adaptive":
-            raise SettingsError(
-                'centre=True with threshold="adaptive": that threshold is learnt on plain cosines. Take centre=False, '
-                'or threshold="rehearsed" or a number.'
-            )
-        if isinstance(self.share, str):
-            if self.share != "rehearsed":
-                raise SettingsError(f'share={self.share!r}: choose "rehearsed" or a number.')
-        elif not 0 <= self.share <= 1:
-            raise SettingsError(f"share={self.share}: it must lie in [0, 1].")
-        if isinstance(self.threshold, str):
-            if self.threshold not in ("adaptive", "rehearsed"):
-                raise SettingsError(f'threshold={self.threshold!r}: choose "adaptive", "rehearsed" or a number.')
-        elif not -1 <= self.threshold <= 1:
-            raise SettingsError(f"threshold={self.threshold}: a cosine lies in [-1, 1].")
+        if not isinstance(self.threshold, str) and not -1 <= self.threshold <= 1:
+            raise SettingsError(f"threshold={self.threshold}: a similarity lies in [-1, 1].")
+
+
+class Encode(Protocol):
+    """Inputs to unit features, differentiable; with the weights as they are or, for meta-learning, with others."""
+
+    def __call__(self, inputs: Tensor) -> Tensor: ...
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The weights that learn, by name."""
+
+    def at(self, parameters: dict[str, Tensor]) -> Callable[[Tensor], Tensor]:
+        """The same encoder with other values for these weights."""
 
 
 @dataclass(frozen=True)
@@ -93,21 +94,24 @@ class Batch:
     first: Tensor  # inputs of the first view, in the space that creation works in
     second: Tensor
     targets: Tensor
-    encode: Callable[[Tensor], Tensor]  # inputs to unit features
+    encode: Encode
     epoch: int  # from 0
     rng: np.random.Generator  # the step's own randomness
+    pixels: PixelScale | None = None  # how the inputs were normalised if they are pixels; None for tokens
 
 
 class Method(nn.Module):
     """The base of all methods.
 
     Class attributes say what it is; `loss` says what it minimises. A method that keeps state between steps updates it
-    in `after_step`, so that a step uses what was true before it.
+    in `after_step`, so that a step uses what was true before it. `teach`, `read` and `dictionary` are its online side.
     """
 
     name: ClassVar[str]
     about: ClassVar[str]
     settings_class: ClassVar[type[Settings]] = Settings
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}  # what differs for this method, by preset
+    fixed: ClassVar[dict[str, Any]] = {}  # settings that no preset changes
     creates: ClassVar[bool] = False  # whether it takes a creator
     discovers: ClassVar[bool] = True  # whether it may found categories
 
@@ -115,8 +119,18 @@ class Method(nn.Module):
         super().__init__()
         self.dim, self.classes, self.settings = dim, classes, settings
 
+    # Learning
+
+    @classmethod
+    def more_images(
+        cls, encoder: Encoder, items: Sequence, targets: np.ndarray, settings: Settings, *, seed: int,
+        folder: Path | None = None,
+    ) -> tuple[list, np.ndarray]:  # fmt: skip
+        """Images to learn from besides the labelled ones, and their classes; classes beyond the known are virtual."""
+        return [], np.zeros(0, np.int64)
+
     def start(self, features: Tensor, targets: Tensor) -> None:
-        """Before the first epoch, with the centre-view features of the labelled set."""
+        """Before the first epoch, with the centre-view features of all that is learnt from."""
 
     def begin_epoch(self, epoch: int) -> None:
         """At the start of every epoch."""
@@ -139,6 +153,32 @@ class Method(nn.Module):
 
     def load_scalars(self, values: dict[str, float]) -> None:
         """The opposite of `scalars`."""
+
+    # Discovery
+
+    def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
+        """What the dictionary shall know, from the labelled set's unit features and classes 0 .. K-1."""
+        raise NotImplementedError
+
+    def read(self, features: Tensor, known: Known) -> Tensor:
+        """What the dictionary is given for unit features: they themselves, or what a head makes of them."""
+        return features
+
+    def dictionary(self, known: Known, threshold: float) -> Dictionary:
+        """A fresh dictionary that knows what was taught.
+
+        Raises:
+            NewfoundError: or KeyError, if `known` is not what `teach` gives.
+        """
+        raise NotImplementedError
+
+    def cuts(self) -> np.ndarray:
+        """The thresholds that a rehearsal tries, ascending."""
+        raise NotImplementedError
+
+    def own_cut(self) -> tuple[float, str]:
+        """The threshold by the method's own rule, and the rule in words."""
+        raise NotImplementedError
 
 
 def class_means(features: Tensor, targets: Tensor, classes: int) -> Tensor:

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from newfound import losses
 from newfound.errors import SettingsError
-from newfound.method._base import Batch, Method, Settings, class_means
+from newfound.method._base import Batch, class_means
+from newfound.method._prototypes import PrototypeMethod, PrototypeSettings
 
 
 @dataclass(frozen=True)
-class BaselineSettings(Settings):
+class BaselineSettings(PrototypeSettings):
     """alpha: weight of the contrastive loss; ce: of the cross-entropy (0 drops it, as in the paper's ablation);
     head: "linear" (the paper) or "cosine" on unit class weights with a learnt scale (the released code);
     first_view_only: cross-entropy on the first view alone (the released code)."""
@@ -43,7 +44,7 @@ class CosineHead(nn.Module):
         return self.scale * features @ nn.functional.normalize(self.weight, dim=1).T
 
 
-class Baseline(Method):
+class Baseline(PrototypeMethod):
     """alpha L_sup + L_ce (Eq. 3)."""
 
     name = "baseline"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from newfound.method._base import Method, Settings
+from newfound.method._prototypes import PrototypeMethod, PrototypeSettings
 
 
 @dataclass(frozen=True)
-class FrozenSettings(Settings):
+class FrozenSettings(PrototypeSettings):
     epochs: int = 0
 
 
-class Frozen(Method):
+class Frozen(PrototypeMethod):
     """The pretrained features as they are, with a prototype dictionary on top."""
 
     name = "frozen"
     about = "the pretrained backbone as it is: class means and a dictionary, no training"
     settings_class = FrozenSettings
+    fixed = {"epochs": 0, "share": 1.0}

@@ -25,3 +25,4 @@ class KnownHinge(LTC):
     about = "LTC without creation: the margin loss on known samples only (an ablation of the paper)"
     settings_class = KnownHingeSettings
     creates = False
+    fixed = {"creator": None}

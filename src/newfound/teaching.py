@@ -1,0 +1,72 @@
+"""From labelled images to a method that has learnt them, and to what its dictionary shall know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from newfound.checkpoints import Checkpoint
+from newfound.features import Encoder, Progress
+from newfound.method import Known, Method, Settings
+from newfound.training import EpochEnd, Trained, learn
+
+
+def train(
+    encoder: Encoder,
+    items: Sequence,
+    targets: np.ndarray,
+    method_class: type[Method],
+    settings: Settings,
+    *,
+    seed: int,
+    fabric,
+    folder: Path | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+    on_epoch: EpochEnd | None = None,
+) -> Trained:
+    """Let a method learn the labelled images and those that it makes itself; the encoder's tail learns in place.
+
+    Args:
+        folder: where a method may keep the images that it makes.
+        checkpoint, progress, on_epoch: as in `newfound.training.learn`.
+    """
+    images, classes = method_class.more_images(encoder, items, targets, settings, seed=seed, folder=folder)
+    items, targets = [*items, *images], np.concatenate([targets, classes]).astype(np.int64)
+    method = build_method(encoder, items, targets, method_class, settings, seed)
+    return learn(
+        encoder, items, targets, method,
+        seed=seed, fabric=fabric, checkpoint=checkpoint, progress=progress, on_epoch=on_epoch,
+    )  # fmt: skip
+
+
+def build_method(
+    encoder: Encoder, items: Sequence, targets: np.ndarray, method_class: type[Method], settings: Settings, seed: int
+) -> Method:
+    """A method started on the images' features; its own initial weights come from the seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        method = method_class(encoder.backbone.dim, int(targets.max()) + 1, settings).to(encoder.device)
+    if settings.epochs:
+        features = torch.from_numpy(encoder.features(items)).to(encoder.device)
+        method.start(features, torch.from_numpy(targets).to(encoder.device))
+    return method
+
+
+@torch.inference_mode()
+def teach(encoder: Encoder, method: Method, items: Sequence, targets: np.ndarray) -> dict[str, np.ndarray]:
+    """What the method's dictionary shall know: `Method.teach` on the labelled set's centre views."""
+    method.eval()
+    features = torch.from_numpy(encoder.features(items)).to(encoder.device)
+    return method.teach(features, torch.from_numpy(targets).to(encoder.device))
+
+
+@torch.inference_mode()
+def read(encoder: Encoder, method: Method, known: Known, items: Sequence) -> np.ndarray:
+    """What the method's dictionary is given for some images."""
+    method.eval()
+    features = torch.from_numpy(encoder.features(items)).to(encoder.device)
+    return method.read(features, known).float().cpu().numpy()
