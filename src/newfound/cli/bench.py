@@ -1,12 +1,14 @@
-"""`newfound bench`: what newfound's stages cost."""
+"""`newfound bench`: the paper's comparison, and what newfound's stages cost."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from newfound.cli._common import AsJson, print_json, print_table, watcher
+from newfound.cli._common import AsJson, print_json, print_table, say, use_threads, watcher
+from newfound.errors import SettingsError
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -15,8 +17,69 @@ app = typer.Typer(no_args_is_help=True)
 def bench() -> None:
     """Measure newfound on this machine.
 
-    \bnewfound bench speed
+    \bnewfound bench table1 pets/ --protocol pets --out results/
+    newfound bench speed
     """
+
+
+@app.command()
+def table1(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="The data set: a folder with one folder a class.")],
+    protocol: Annotated[str, typer.Option(help="The benchmark: cub, pets, ... (`newfound split --help`).")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept; those there are not run again.")],
+    seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Training seeds.")] = "0,1,2",
+    orders: Annotated[int, typer.Option(min=1, metavar="N", help="Random stream orders for each seed.")] = 3,
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this method's rows; repeatable. Default: all.")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Any timm image model.", show_default="tf_efficientnet_lite0")
+    ] = None,
+    class_seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Another draw of the known classes, to choose settings on.",
+                     show_default="the official classes"),
+    ] = None,
+    short: Annotated[bool, typer.Option("--short/--full", help="15 epochs on cached views, or all of it.")] = True,
+    threads: Annotated[int, typer.Option(min=1, metavar="N", help="Processor threads.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Train and score every method on one data set: Table 1 of the paper.
+
+    \bnewfound bench table1 pets/ --protocol pets --out results/
+    newfound bench table1 cub/ --protocol cub --out results/ --method ltc --method smile --seeds 0
+
+    Each method is trained at each seed on the same labelled images and scored
+    on the same stream in several orders. Every result is kept as a file, so an
+    interrupted table goes on when the command is given again. The table is
+    written as Markdown, CSV and LaTeX beside the results.
+    """  # fmt: skip
+    from newfound.backbone import DEFAULT
+    from newfound.benchmarks import tables
+    from newfound.benchmarks.table1 import Bench, run_table1
+
+    use_threads(threads)
+    bench = Bench(data, protocol, backbone or DEFAULT, class_seed, orders, short)
+    results, missing = run_table1(bench, out, seeds=_seeds(seeds), methods=method, reporter=watcher())
+    if results:
+        folder = bench.folder(out)
+        for suffix, text in (("md", tables.markdown), ("csv", tables.as_csv), ("tex", tables.latex)):
+            (folder / f"table1.{suffix}").write_text(text(results), encoding="utf-8")
+    if as_json:
+        print_json({"results": results, "missing": missing})
+        return
+    if results:
+        print_table(tables.rows_of(results))
+        typer.echo(tables.caption(results))
+    for name, reason in missing.items():
+        say(f"{name} is not in the table: {reason}")
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise SettingsError(f"--seeds {text}: give whole numbers with commas between them, such as 0,1,2.") from None
 
 
 @app.command()

@@ -1,0 +1,220 @@
+"""Table 1 of the paper: every method on the same data, backbone, training loop and stream orders, over several seeds.
+
+One row of the table is a method with its preset; one result is a row at one seed, kept as a JSON file of its own, so
+that an interrupted table goes on and every figure can be traced to what made it. The stream selects nothing: not the
+epoch, not the threshold, not the seed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import newfound
+from newfound.backbone import DEFAULT
+from newfound.benchmarks.splits import known_classes, labelled_fraction
+from newfound.datasets import LabelledImages, load_dataset, split_protocol
+from newfound.errors import DataError, SettingsError, WeightsError
+from newfound.fitting import fit
+from newfound.progress import Reporter
+
+KEPT = ("orders", "seed", "mean", "std", "scores")  # of an evaluation's result
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: what it is called, and how to train it."""
+
+    name: str
+    method: str
+    preset: str = "default"
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def slug(self) -> str:
+        extra = [f"{key}-{value}" for key, value in self.settings.items()]
+        return "-".join([self.method, self.preset, *extra]).replace("/", "-")
+
+    def command(self, seed: int, *, short: bool, backbone: str) -> str:
+        """What trains the same by hand."""
+        extra = "".join(f" --set {key}={value}" for key, value in self.settings.items())
+        form = "--short" if short else "--full"
+        return (
+            f"newfound train labelled.csv --out RUN --method {self.method} --preset {self.preset} {form} "
+            f"--backbone {backbone} --seed {seed}{extra}"
+        )
+
+
+ROWS = (
+    Row("closed set (control)", "closed"),
+    Row("frozen backbone (control)", "frozen"),
+    Row("SLC", "slc"),
+    Row("MLDG", "mldg"),
+    Row("RankStat", "rankstat"),
+    Row("WTA", "wta"),
+    Row("SMILE", "smile"),
+    Row("PHE", "phe"),
+    Row("DiffGRE on SMILE", "diffgre-smile"),
+    Row("DiffGRE on PHE", "diffgre-phe"),
+    Row("DiffGRE on SMILE, mixup for diffusion", "diffgre-smile", settings={"creator": "mixup"}),
+    Row("DiffGRE on PHE, mixup for diffusion", "diffgre-phe", settings={"creator": "mixup"}),
+    Row("LTC baseline (Eq. 3)", "baseline"),
+    Row("LTC, `paper`", "ltc", "paper"),
+    Row("LTC, `released`", "ltc", "released"),
+    Row("LTC, `default`", "ltc"),
+)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all results of a table have in common.
+
+    Args:
+        data: the folder of class folders.
+        protocol: the benchmark whose official known classes are taken.
+        class_seed: another draw of the known classes instead, to choose settings on; None for the official ones.
+        orders: random stream orders for each result.
+        short: the presets' form for small machines.
+    """
+
+    data: str
+    protocol: str
+    backbone: str = DEFAULT
+    class_seed: int | None = None
+    orders: int = 3
+    short: bool = True
+
+    def split(self) -> tuple[LabelledImages, LabelledImages]:
+        """The labelled set and the stream: the same for every method and seed."""
+        data = load_dataset(self.data)
+        official = known_classes(self.protocol, data.classes)  # also checks that this is that data set
+        known = official if self.class_seed is None else None
+        return split_protocol(data, known, fraction=labelled_fraction(), seed=self.class_seed or 0)
+
+    def folder(self, out: str | os.PathLike) -> Path:
+        classes = "official" if self.class_seed is None else f"class-seed-{self.class_seed}"
+        return Path(out) / self.protocol / classes / (self.backbone + ("-short" if self.short else ""))
+
+
+def run_table1(
+    bench: Bench,
+    out: str | os.PathLike,
+    *,
+    seeds: Iterable[int] = (0, 1, 2),
+    methods: Sequence[str] | None = None,
+    reporter: Reporter | None = None,
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """Train and score what is not there yet; seed after seed, so that an interrupted table compares all methods.
+
+    Args:
+        out: where results are kept.
+        methods: only the rows of these methods; None for all.
+
+    Returns:
+        The results of every row by name, in the table's order, and why rows could not be run.
+
+    Raises:
+        SettingsError: a method that no row has, or no seed.
+        DataError: the data is not this benchmark's.
+    """
+    rows = _chosen(methods)
+    seeds = sorted(set(seeds))
+    if not seeds or seeds[0] < 0:
+        raise SettingsError(f"seeds={seeds}: give at least one, from 0 up.")
+    reporter = reporter or Reporter()
+    folder = bench.folder(out)
+    split: tuple[LabelledImages, LabelledImages] | None = None
+    results: dict[str, list[dict[str, Any]]] = {row.name: [] for row in rows}
+    missing: dict[str, str] = {}
+    for seed in seeds:
+        for row in rows:
+            path = folder / f"{row.slug}-seed{seed}.json"
+            if not path.is_file() and row.name not in missing:
+                split = split or bench.split()
+                reporter.say(f"{row.name}, seed {seed}")
+                try:
+                    _write(path, _measure(row, seed, bench, split, reporter))
+                except WeightsError as error:
+                    missing[row.name] = str(error)
+                    reporter.say(f"{row.name} is left out: {error}")
+            if path.is_file():
+                results[row.name].append(_read(path))
+    return {name: found for name, found in results.items() if found}, missing
+
+
+def _chosen(methods: Sequence[str] | None) -> list[Row]:
+    unknown = set(methods or ()) - {row.method for row in ROWS}
+    if unknown:
+        names = dict.fromkeys(row.method for row in ROWS)
+        raise SettingsError(f"no row has the method {', '.join(sorted(unknown))}; choose from {', '.join(names)}.")
+    return [row for row in ROWS if methods is None or row.method in methods]
+
+
+def _measure(
+    row: Row, seed: int, bench: Bench, split: tuple[LabelledImages, LabelledImages], reporter: Reporter
+) -> dict[str, Any]:
+    labelled, stream = split
+    start = time.perf_counter()
+    run = fit(
+        labelled, method=row.method, preset=row.preset, short=bench.short, backbone=bench.backbone, seed=seed,
+        reporter=reporter, **row.settings,
+    )  # fmt: skip
+    trained = time.perf_counter()
+    result = run.evaluate(stream, orders=bench.orders, seed=0, reporter=reporter).as_dict()
+    return {
+        "name": row.name,
+        "method": row.method,
+        "preset": run.config["preset"],
+        "settings": row.settings,
+        "seed": seed,
+        "command": row.command(seed, short=bench.short, backbone=bench.backbone),
+        "data": {
+            "protocol": bench.protocol, "class_seed": bench.class_seed, "labelled": len(labelled),
+            "stream": len(stream), "known": len(labelled.classes),
+            "classes": len(set(labelled.classes) | set(stream.classes)),
+        },
+        "backbone": bench.backbone,
+        "threshold": run.config["threshold"],
+        "share": run.config["share"],
+        "commit": commit(),
+        "newfound": newfound.__version__,
+        "seconds": {"train": round(trained - start, 1), "evaluate": round(time.perf_counter() - trained, 1)},
+        "result": {key: value for key, value in result.items() if key in KEPT},
+    }  # fmt: skip
+
+
+def commit() -> str:
+    """The commit of the source this runs from, with a plus if files differ from it; "unknown" outside a checkout."""
+
+    def git(*arguments: str) -> str:
+        here = Path(__file__).resolve().parent
+        return subprocess.run(["git", *arguments], cwd=here, check=True, capture_output=True, text=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise DataError(f"the result cannot be written to {path}: {error.strerror}.") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"the result {path} cannot be read ({error}); remove it to measure it again.") from error
