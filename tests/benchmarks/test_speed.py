@@ -16,6 +16,15 @@ def test_observe_is_timed_only_beside_a_loop_that_gives_the_same_ids():
     assert row.baseline > 0
 
 
+@pytest.mark.parametrize("measure", [speed.exact_code_speed, speed.near_code_speed])
+def test_codes_are_timed_beside_a_list_loop_that_gives_the_same_ids(measure):
+    row = measure(samples=500, repeats=1)
+    assert "ids equal to the plain loop: True" in row.detail
+    assert speed.STAGES[row.stage] is measure
+    assert row.ours > 0
+    assert row.baseline > 0
+
+
 def test_score_is_timed_beside_a_square_matrix_that_gives_the_same_accuracies():
     row = speed.score_speed(repeats=1)
     assert "equal to the square matrix's: True" in row.detail

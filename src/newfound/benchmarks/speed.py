@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from newfound.benchmarks._plain import code_loop, prototype_loop, square_matrix_score
 from newfound.errors import SettingsError
 from newfound.progress import Reporter
 
@@ -62,7 +63,7 @@ def observe_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
     features = _unit(rng.standard_normal((samples, 512), dtype=np.float32))
     known = _unit(rng.standard_normal((100, 512), dtype=np.float32))
     threshold, block = 0.1485, 256  # random features found about 6,000 categories at this cut
-    reference, plain_seconds = _timed(lambda: _plain_loop(known, features, threshold))
+    reference, plain_seconds = _timed(lambda: prototype_loop(known, features, threshold))
     sizes = [100 + int(n) for n in np.cumsum(reference[1])[::block]]
     prototypes = np.concatenate([known, features[reference[1]]])
 
@@ -82,6 +83,39 @@ def observe_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
     )  # fmt: skip
 
 
+def exact_code_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
+    """Codes of 12 bits that must match exactly, against a list that is searched with `in` and `index`."""
+    return _code_speed("codes", 0, samples, repeats)
+
+
+def near_code_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
+    """Codes of 12 bits of which one may differ, against a list of Hamming distances for every sample."""
+    return _code_speed("codes-near", 1, samples, repeats)
+
+
+def _code_speed(stage: str, radius: int, samples: int, repeats: int, length: int = 12) -> SpeedRow:
+    from newfound.discovery import CodeDictionary, SignCode
+
+    rng = np.random.default_rng(0)
+    readings = rng.standard_normal((samples, length), dtype=np.float32)
+    known = rng.permutation(2**length)[:100, None] >> np.arange(length) & 1
+    codes, ids = (readings > 0).astype(int).tolist(), {}
+
+    def ours() -> None:
+        dictionary = CodeDictionary(known, range(100), 100, SignCode(length), threshold=1 - radius / length)
+        ids["ours"] = dictionary.observe(readings).category.tolist()
+
+    def plain() -> None:
+        ids["plain"] = code_loop(known.tolist(), codes, radius)
+
+    fast, slow, ratios = _in_turn(ours, plain, repeats)
+    return SpeedRow(
+        stage, samples / fast, samples / slow, "samples/s", *_spread(ratios), "at least 50 times as fast",
+        f"{samples:,} codes of {length} bits, radius {radius}, 100 known growing to {max(ids['plain']) + 1:,}; "
+        f"ids equal to the plain loop: {ids['ours'] == ids['plain']}",
+    )  # fmt: skip
+
+
 def score_speed(repeats: int = 7) -> SpeedRow:
     """All protocols, NMI and ARI on 100,000 samples, against the square-matrix loop for Strict and Greedy."""
     from newfound.evaluation import score
@@ -91,10 +125,10 @@ def score_speed(repeats: int = 7) -> SpeedRow:
     predictions = np.where(rng.random(100_000) < 0.6, labels, rng.integers(0, 3_000, 100_000))
     known = list(range(100))
     result = score(labels, predictions, known)
-    square = _square_matrix_score(labels, predictions, known)
+    square = square_matrix_score(labels, predictions, known)
     same = all(abs(a - b) < 1e-12 for a, b in zip(square, (result.strict.all, result.greedy.all), strict=True))
     fast, slow, ratios = _in_turn(
-        lambda: score(labels, predictions, known), lambda: _square_matrix_score(labels, predictions, known), repeats
+        lambda: score(labels, predictions, known), lambda: square_matrix_score(labels, predictions, known), repeats
     )
     return SpeedRow(
         "score", 1000 * fast, 1000 * slow, "ms", *_spread(ratios), "under 50 ms",
@@ -162,6 +196,8 @@ def _creation_speed(stage: str, *, cached: bool, space: str, images: int, target
 
 STAGES: dict[str, Callable[[], SpeedRow]] = {
     "observe": observe_speed,
+    "codes": exact_code_speed,
+    "codes-near": near_code_speed,
     "score": score_speed,
     "cached-epoch": cached_epoch_speed,
     "mkee-tokens": creation_speed_tokens,
@@ -209,38 +245,6 @@ def _digits(images: int):
     some = np.random.default_rng(0).permutation(len(stream))[:300]
     chosen: LabelledImages = labelled.subset(np.random.default_rng(1).permutation(len(labelled))[:images])
     return chosen, stream.subset(some)
-
-
-def _plain_loop(known: np.ndarray, features: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-    """One sample at a time, one matrix-vector product each: what the released code does."""
-    store = np.concatenate([known, np.empty_like(features)])
-    size, ids, created = len(known), [], []
-    for row in features:
-        similarity = store[:size] @ row
-        best = int(similarity.argmax())
-        new = bool(similarity[best] < threshold)
-        if new:
-            store[size] = row
-            best, size = size, size + 1
-        ids.append(best)
-        created.append(new)
-    return np.array(ids), np.array(created)
-
-
-def _square_matrix_score(labels: np.ndarray, predictions: np.ndarray, known: list[int]) -> tuple[float, float]:
-    """Strict and Greedy All as the peers compute them: a square matrix of the largest id, filled in a loop."""
-    from scipy.optimize import linear_sum_assignment
-
-    def right(mask: np.ndarray) -> int:
-        size = int(max(labels.max(), predictions.max())) + 1
-        counts = np.zeros((size, size), dtype=np.int64)
-        for prediction, label in zip(predictions[mask], labels[mask], strict=True):
-            counts[prediction, label] += 1
-        rows, columns = linear_sum_assignment(counts, maximize=True)
-        return int(counts[rows, columns].sum())
-
-    old = np.isin(labels, known)
-    return right(np.ones(len(labels), bool)) / len(labels), (right(old) + right(~old)) / len(labels)
 
 
 def _in_turn(ours: Callable, baseline: Callable, repeats: int) -> tuple[float, float, list[float]]:

@@ -81,6 +81,7 @@ class Bench:
         class_seed: another draw of the known classes instead, to choose settings on; None for the official ones.
         orders: random stream orders for each result.
         short: the presets' form for small machines.
+        weights: a local file for the backbone, if its own cannot be had.
     """
 
     data: str
@@ -89,6 +90,7 @@ class Bench:
     class_seed: int | None = None
     orders: int = 3
     short: bool = True
+    weights: str | None = None
 
     def split(self) -> tuple[LabelledImages, LabelledImages]:
         """The labelled set and the stream: the same for every method and seed."""
@@ -162,8 +164,8 @@ def _measure(
     labelled, stream = split
     start = time.perf_counter()
     run = fit(
-        labelled, method=row.method, preset=row.preset, short=bench.short, backbone=bench.backbone, seed=seed,
-        reporter=reporter, **row.settings,
+        labelled, method=row.method, preset=row.preset, short=bench.short, backbone=bench.backbone,
+        weights=bench.weights, seed=seed, reporter=reporter, **row.settings,
     )  # fmt: skip
     trained = time.perf_counter()
     result = run.evaluate(stream, orders=bench.orders, seed=0, reporter=reporter).as_dict()
@@ -180,6 +182,7 @@ def _measure(
             "classes": len(set(labelled.classes) | set(stream.classes)),
         },
         "backbone": bench.backbone,
+        "weights": "pretrained" if bench.weights is None else Path(bench.weights).name,
         "threshold": run.config["threshold"],
         "share": run.config["share"],
         "commit": commit(),

@@ -35,6 +35,9 @@ def table1(
     backbone: Annotated[
         str | None, typer.Option(metavar="NAME", help="Any timm image model.", show_default="tf_efficientnet_lite0")
     ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="PATH", help="A local weight file.", show_default="pretrained")
+    ] = None,
     class_seed: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", help="Another draw of the known classes, to choose settings on.",
@@ -59,7 +62,7 @@ def table1(
     from newfound.benchmarks.table1 import Bench, run_table1
 
     use_threads(threads)
-    bench = Bench(data, protocol, backbone or DEFAULT, class_seed, orders, short)
+    bench = Bench(data, protocol, backbone or DEFAULT, class_seed, orders, short, weights)
     results, missing = run_table1(bench, out, seeds=_seeds(seeds), methods=method, reporter=watcher())
     if results:
         folder = bench.folder(out)

@@ -1,0 +1,167 @@
+"""The bookkeeping of dictionaries in which a category may own several rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.discovery._categories import Categories
+from newfound.discovery._exact import Ints
+from newfound.discovery._rows import Rows
+from newfound.errors import SettingsError
+
+
+class Owned:
+    """Categories that own the rows 0, 1, ... of a search; what a row is and how it is searched, heirs say."""
+
+    _seen = 0
+
+    def _own(self, owners: Any, rows: int, categories: Categories) -> None:
+        """Begins with these categories and the ids that own the rows.
+
+        Raises:
+            SettingsError: Not one living category for each row, or a discovered one without any row.
+        """
+        self._categories = categories
+        self._owners = Rows(_living(owners, rows, categories.ids.view))
+        if not np.isin(self.ids[self.known :], self.owners).all():
+            raise SettingsError("a discovered category of this state owns nothing: it is damaged")
+
+    def _add_rows(self, number: int) -> None:
+        """Gives that many new rows to the categories that are about to be founded, one each."""
+        first = self._categories.next_id
+        self._owners.append(np.arange(first, first + number))
+
+    def _enter(self, ids: Ints, created: NDArray[np.bool_]) -> Ints:
+        """Counts samples as members of ``ids``, or of new categories if ``created``; returns their ids.
+
+        Samples may be members of what samples before them found.
+        """
+        later = ids - self._categories.next_id
+        places = np.where(later < 0, np.searchsorted(self.ids, ids), len(self) + later)
+        chosen = self._categories.enter(places, created)
+        self._seen += len(ids)
+        return self.ids[chosen]
+
+    def __len__(self) -> int:
+        """The number of living categories, known and discovered."""
+        return len(self._categories)
+
+    @property
+    def known(self) -> int:
+        """The number of known categories."""
+        return self._categories.known
+
+    @property
+    def seen(self) -> int:
+        """How many samples have been observed."""
+        return self._seen
+
+    @property
+    def ids(self) -> Ints:
+        """The ids of the living categories, ascending: those of ``counts``."""
+        return self._categories.ids.frozen
+
+    @property
+    def counts(self) -> Ints:
+        """How many observed samples each living category has, its founder included; a read-only view."""
+        return self._categories.counts.frozen
+
+    @property
+    def owners(self) -> Ints:
+        """The id of the category that each row belongs to, a read-only view."""
+        return self._owners.frozen
+
+    @property
+    def aliases(self) -> dict[int, int]:
+        """For every id that was merged away, the one it was merged into (which may have been merged since)."""
+        return dict(self._categories.aliases)
+
+    @overload
+    def resolve(self, ids: int) -> int: ...
+    @overload
+    def resolve(self, ids: Sequence[int] | NDArray[Any]) -> Ints: ...
+    def resolve(self, ids: Any) -> Any:
+        """The ids under which categories live on: their own, or after merges another's; -1 stays -1.
+
+        Raises:
+            SettingsError: An id that was never given out.
+        """
+        homes = self._categories.resolve(ids)
+        return homes if homes.ndim else int(homes)
+
+    def merge(self, ids: Iterable[int]) -> int:
+        """Makes one category of several, which owns all their rows, and returns the id it lives on under.
+
+        That is the known one, else the lowest. An id merged before stands for the one it lives on under, so
+        merging the same ids again changes nothing.
+
+        Raises:
+            SettingsError: No ids, an id that was never given out, or two known categories.
+        """
+        group = self._categories.rows_to_merge(ids)
+        merged = self.ids[group]
+        owners = self._owners.view
+        owners[np.isin(owners, merged)] = merged[0]
+        self._categories.unite([group])
+        return int(merged[0])
+
+    def _book(self) -> dict[str, Any]:
+        """The part of a state that is kept here."""
+        return {**self._categories.state(), "owners": self._owners.view.copy(), "seen": self._seen}
+
+    def _repr(self, details: str) -> str:
+        discovered = len(self) - self.known
+        return f"{type(self).__name__}({self.known} known and {discovered} discovered categories, {details})"
+
+
+def categories_for(known: Any) -> Categories:
+    """So many known categories.
+
+    Raises:
+        SettingsError: Not a number from 0 up.
+    """
+    if not isinstance(known, int | np.integer) or known < 0:
+        raise SettingsError(f"known is the number of known categories, from 0 up, not {known!r}")
+    return Categories(int(known))
+
+
+def majority(groups: Ints, targets: Any) -> Ints:
+    """For each of the groups 0, 1, ..., the class that most of its samples have, of equals the lowest.
+
+    Args:
+        groups: ``[n]``, the group of each sample; none is empty.
+        targets: ``[n]``, the class of each sample.
+
+    Raises:
+        SettingsError: Targets that are not one class, 0 or above, for each sample.
+    """
+    classes = _integers(targets, len(groups), "target", "sample")
+    if (classes < 0).any():
+        raise SettingsError(f"target {classes.min()}: classes are numbered from 0 up")
+    pairs, votes = np.unique(np.stack([groups, classes], axis=1), axis=0, return_counts=True)
+    order = np.lexsort((pairs[:, 1], -votes, pairs[:, 0]))
+    group, winner = pairs[order].T
+    return winner[np.diff(group, prepend=-1) > 0]
+
+
+def _living(owners: Any, rows: int, ids: Ints) -> Ints:
+    """``owners`` as an array, each one of the living ``ids``."""
+    array = _integers(owners, rows, "owner", "row")
+    strangers = np.flatnonzero(~np.isin(array, ids))
+    if strangers.size:
+        row = strangers[0]
+        raise SettingsError(f"row {row} belongs to category {array[row]}, but there is no such category")
+    return array
+
+
+def _integers(values: Any, number: int, what: str, of: str) -> Ints:
+    array = np.asarray(values)
+    if array.shape != (number,):
+        raise SettingsError(f"there must be one {what} for each {of}, {number} in all, got the shape {[*array.shape]}")
+    if array.size and array.dtype.kind not in "iu":
+        raise SettingsError(f"{what}s are integers, not {array.dtype}")
+    return array.astype(np.int64)
