@@ -161,3 +161,14 @@ def _saved_run(fit_tiny, pictures, tmp_path_factory):
 def run_folder(_saved_run, tmp_path):
     """A copy of a saved run (the one of `tiny_run`), to be damaged at will."""
     return Path(shutil.copytree(_saved_run, tmp_path / "run"))
+
+
+@pytest.fixture(scope="session")
+def tiny_pipeline_folder(tmp_path_factory) -> str:
+    """A folder with a tiny Stable Diffusion pipeline of the true classes, as `save_pretrained` writes it."""
+    pytest.importorskip("diffusers", reason="newfound[diffusion] is not installed")
+    from tiny_diffusion import tiny_pipeline
+
+    folder = tmp_path_factory.mktemp("diffusion")
+    tiny_pipeline(folder / "tokenizer").save_pretrained(folder / "pipeline")
+    return str(folder / "pipeline")

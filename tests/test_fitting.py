@@ -54,7 +54,8 @@ def stop_after(monkeypatch, epoch: int) -> None:
 
 
 def contents(run) -> dict:
-    tensors = {**run.encoder.backbone.model.state_dict(), **{f"head.{k}": v for k, v in run.method.state_dict().items()}}
+    head = {f"head.{key}": value for key, value in run.method.state_dict().items()}
+    tensors = run.encoder.backbone.model.state_dict() | head
     return {
         "tensors": {key: value.numpy().tobytes() for key, value in tensors.items()},
         "prototypes": run.known["prototypes"].tobytes(),

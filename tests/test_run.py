@@ -238,7 +238,7 @@ def test_weights_that_have_moved_can_be_pointed_at(run_folder, tiny_weights, tmp
 def test_classes_and_prototypes_that_do_not_fit_together_are_counted(run_folder):
     (run_folder / "classes.json").write_text('["kind0", "kind1"]')
     vouch_for(run_folder, "classes.json")
-    with pytest.raises(RunError, match="2 classes.*a dictionary of 3 classes"):
+    with pytest.raises(RunError, match=r"2 classes.*a dictionary of 3 classes"):
         nf.load(run_folder)
 
 
@@ -258,7 +258,7 @@ def test_a_centre_of_another_dimension_is_refused(run_folder):
     assert "centre" in arrays
     save_arrays(arrays | {"centre": np.zeros(7, np.float32)}, path)
     vouch_for(run_folder, path.name)
-    with pytest.raises(RunError, match="known classes .* are damaged"):
+    with pytest.raises(RunError, match=r"known classes .* are damaged"):
         nf.load(run_folder)
 
 
@@ -284,7 +284,7 @@ def test_a_head_of_another_shape_is_refused(run_folder):
     name = next(key for key in tensors if key.startswith("head."))
     save_file(tensors | {name: tensors[name][:1].clone()}, path)
     vouch_for(run_folder, path.name)
-    with pytest.raises(RunError, match="head in .* damaged"):
+    with pytest.raises(RunError, match=r"head in .* damaged"):
         nf.load(run_folder)
 
 

@@ -1,4 +1,4 @@
-"""The losses of the paper, each a function of unit features."""
+"""The losses of the paper, and those of the hash methods that it compares with."""
 
 from __future__ import annotations
 
@@ -44,3 +44,29 @@ def positive_margin(s_known: Tensor, tau: float, margin: float) -> Tensor:
 def negative_margin(s_pseudo: Tensor, tau: float, margin: float) -> Tensor:
     """Eq. 10, second line: pseudo-novel samples shall score below tau - m_neg."""
     return (s_pseudo - (tau - margin)).clamp(min=0).mean()
+
+
+def quantisation(signs: Tensor) -> Tensor:
+    """mean(1 - |s|): values in [-1, 1] shall be -1 or 1 (SMILE's regulariser, PHE's quantisation of hash centres)."""
+    return (1 - signs.abs()).mean()
+
+
+def centre_separation(signs: Tensor, distance: float, slack: float = 0.95) -> Tensor:
+    """PHE: every two hash centres shall differ in at least `distance` bits.
+
+    Args:
+        signs: the centres [K, L] with values in [-1, 1]; for true signs (L - c_i c_j) / 2 is the Hamming distance.
+        slack: takes the place of L with `slack` L, as soft signs never reach their full length.
+
+    Returns:
+        What is missing of it, summed over the other classes and averaged over all.
+    """
+    between = (slack * signs.shape[1] - signs @ signs.T) / 2
+    missing = (distance - between).clamp(min=0)
+    return (missing.sum() - missing.diagonal().sum()) / len(signs)
+
+
+def feature_to_centre(hashes: Tensor, centres: Tensor, targets: Tensor, temperature: float = 1.0) -> Tensor:
+    """PHE: cross-entropy over the cosines of each hash output [n, L] to all hash centres [K, L]."""
+    cosines = F.normalize(hashes, dim=1) @ F.normalize(centres, dim=1).T
+    return cross_entropy(cosines / temperature, targets)

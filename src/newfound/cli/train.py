@@ -20,7 +20,12 @@ def train(
     data: Labelled,
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder of the run.")],
     method: Annotated[
-        str, typer.Option(help="ltc, baseline, known-hinge, closed or frozen.", rich_help_panel=_MODEL)
+        str,
+        typer.Option(
+            help="ltc, baseline, known-hinge, closed, frozen, smile, phe, diffgre-smile, diffgre-phe, rankstat, wta, "
+            "slc or mldg.",
+            rich_help_panel=_MODEL,
+        ),
     ] = "ltc",
     backbone: Annotated[
         str | None,

@@ -1,7 +1,8 @@
 """Creation: how pseudo-novel samples are made while training.
 
 A creator is an object that a method calls with a batch of known inputs, in pixel space or in token space; it needs
-nothing but the current model. `creators()` lists them; `make_creator(name, ...)` builds one.
+nothing but the current model (diffusion also has a pipeline of its own). `creators()` lists them;
+`make_creator(name, ...)` builds one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from newfound.creation._base import Creator, Model, PixelScale, draw_partners
+from newfound.creation.cutmix import CutMix
+from newfound.creation.diffusion import Diffusion
 from newfound.creation.mixup import Mixup
 from newfound.creation.mkee import MKEE
 from newfound.errors import SettingsError
@@ -18,6 +21,8 @@ _CREATORS = {
     "mkee-no-entropy": (MKEE, {"entropy": False}, "MKEE with the density term alone (an ablation of the paper)"),
     "mkee-no-density": (MKEE, {"density": False}, "MKEE with the entropy term alone (an ablation of the paper)"),
     "mixup": (Mixup, {}, "a blend of two images of different classes"),
+    "cutmix": (CutMix, {}, "a rectangle of an image of another class in the place of the same rectangle"),
+    "diffusion": (Diffusion, {}, "two images blended by Stable Diffusion, as in DiffGRE; needs its weights"),
 }
 
 
@@ -35,4 +40,7 @@ def make_creator(name: str, **settings: Any) -> Creator:
     return cls(**{key: value for key, value in settings.items() if key in fields} | fixed)
 
 
-__all__ = ["MKEE", "Creator", "Mixup", "Model", "PixelScale", "creators", "draw_partners", "make_creator"]
+__all__ = [
+    "MKEE", "Creator", "CutMix", "Diffusion", "Mixup", "Model", "PixelScale",
+    "creators", "draw_partners", "make_creator",
+]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ class Mixup:
         min_lambda: keep lambda in [min_lambda, 1 - min_lambda], away from the samples themselves.
     """
 
+    spaces: ClassVar[tuple[str, ...]] = ("pixels", "tokens")
     eta: float = 0.4
     across_classes: bool = True
     per_sample: bool = True
@@ -40,9 +42,13 @@ class Mixup:
         return self.blend(inputs, targets, rng)
 
     def blend(self, inputs: Tensor, targets: Tensor, rng: np.random.Generator) -> Tensor:
+        first, second, shares = self.draw(targets, rng)
+        lam = torch.from_numpy(shares).to(inputs).reshape(-1, *[1] * (inputs.ndim - 1))
+        return (lam * inputs[first] + (1 - lam) * inputs[second]).detach()  # Eq. 6
+
+    def draw(self, targets: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor, np.ndarray]:
+        """Pairs (i, j) and lambda, the share of i, for each."""
         first, second = draw_partners(targets, rng, across_classes=self.across_classes)
         draws = rng.beta(self.eta, self.eta, size=len(first) if self.per_sample else 1)
-        weights = self.min_lambda + (1 - 2 * self.min_lambda) * draws
-        shape = (-1, *[1] * (inputs.ndim - 1))
-        lam = torch.from_numpy(weights).to(inputs).reshape(shape)
-        return (lam * inputs[first] + (1 - lam) * inputs[second]).detach()  # Eq. 6
+        shares = self.min_lambda + (1 - 2 * self.min_lambda) * draws
+        return first, second, np.broadcast_to(shares, len(first)).copy()

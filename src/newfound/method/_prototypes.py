@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.discovery import PrototypeDictionary
+from newfound.discovery import Dictionary, PrototypeDictionary
 from newfound.errors import SettingsError
 from newfound.features import seen_from
 from newfound.method._base import Known, Method, Settings, class_means
@@ -75,7 +75,7 @@ class PrototypeMethod(Method):
             return features
         return seen_from(torch.from_numpy(known["centre"]).to(features), features)
 
-    def dictionary(self, known: Known, threshold: float) -> PrototypeDictionary:
+    def dictionary(self, known: Known, threshold: float) -> Dictionary:
         return PrototypeDictionary(
             known["prototypes"], threshold=threshold, update=self.settings.update, merge_every=self.settings.merge_every
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from newfound.method._prototypes import PrototypeMethod, PrototypeSettings
 
@@ -18,4 +19,4 @@ class Frozen(PrototypeMethod):
     name = "frozen"
     about = "the pretrained backbone as it is: class means and a dictionary, no training"
     settings_class = FrozenSettings
-    fixed = {"epochs": 0, "share": 1.0}
+    fixed: ClassVar[dict[str, Any]] = {"epochs": 0, "share": 1.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from newfound.errors import SettingsError
 from newfound.method.ltc import LTC, LTCSettings
@@ -25,4 +26,4 @@ class KnownHinge(LTC):
     about = "LTC without creation: the margin loss on known samples only (an ablation of the paper)"
     settings_class = KnownHingeSettings
     creates = False
-    fixed = {"creator": None}
+    fixed: ClassVar[dict[str, Any]] = {"creator": None}

@@ -10,36 +10,28 @@ import torch
 from torch import Tensor, nn
 
 from newfound import losses
-from newfound.creation import Creator, Model, make_creator
+from newfound.creation import Model
 from newfound.errors import SettingsError
 from newfound.method._base import Batch, class_means
+from newfound.method._creating import CreatorSettings
 from newfound.method.baseline import Baseline, BaselineSettings, CosineHead
 from newfound.threshold import AdaptiveThreshold
 
 
 @dataclass(frozen=True)
-class LTCSettings(BaselineSettings):
+class LTCSettings(CreatorSettings, BaselineSettings):
     """The symbols are the paper's.
 
-    Creation: creator, space ("pixels" or "tokens"), p_gen (chance that a batch creates), creation_from_epoch (warm-up),
-        eta, across_classes, per_sample, min_lambda (mixup), eps, relative_step, sigma_0, lambda_rho (MKEE).
+    Creation: p_gen (chance that a batch creates), creation_from_epoch (warm-up), creator, space ("pixels" or "tokens"),
+        eta, across_classes, per_sample, min_lambda (mixup), eps, relative_step, sigma_0, lambda_rho (MKEE), pipeline,
+        prompt, strength, steps, guidance (diffusion).
     Margins: gamma_mm, m_pos, m_neg, hinge_from_epoch.
     Threshold: tau_init, beta, q_pos, q_neg, margins_in_target (the released code moves the quantiles by the margins).
     prototypes_start: what stands for a class not yet seen in an epoch: its "means" so far, or the "head"'s weights.
     """
 
-    creator: str | None = "mkee"
-    space: Literal["pixels", "tokens"] = "pixels"
     p_gen: float = 0.3
     creation_from_epoch: int = 1
-    eta: float = 0.4
-    across_classes: bool = True
-    per_sample: bool = True
-    min_lambda: float = 0.0
-    eps: float = 0.05
-    relative_step: bool = False
-    sigma_0: float = 1.0
-    lambda_rho: float = 0.1
     gamma_mm: float = 0.05
     m_pos: float = 0.05
     m_neg: float = 0.05
@@ -58,13 +50,7 @@ class LTCSettings(BaselineSettings):
                 raise SettingsError(f"{name}={getattr(self, name)}: it must lie in [0, 1].")
         if not -1 <= self.tau_init <= 1:
             raise SettingsError(f"tau_init={self.tau_init}: a cosine lies in [-1, 1].")
-        if self.space not in ("pixels", "tokens"):
-            raise SettingsError(f'space={self.space!r}: choose "pixels" or "tokens".')
-        if self.cached and self.creator and self.space == "pixels":
-            raise SettingsError(
-                'space="pixels" needs the pixels, and cached views hold only tokens: '
-                'take space="tokens" or cached=False.'
-            )
+        self.check_creation(cached=self.cached)
 
 
 class LTC(Baseline):
@@ -81,13 +67,7 @@ class LTC(Baseline):
     def __init__(self, dim: int, classes: int, settings: LTCSettings) -> None:
         super().__init__(dim, classes, settings)
         s = settings
-        self.creator: Creator | None = None
-        if s.creator is not None:
-            self.creator = make_creator(
-                s.creator, eta=s.eta, across_classes=s.across_classes, per_sample=s.per_sample,
-                min_lambda=s.min_lambda, eps=s.eps, relative_step=s.relative_step, sigma_0=s.sigma_0,
-                lambda_rho=s.lambda_rho,
-            )  # fmt: skip
+        self.creator = s.make_creator()
         margins = (s.m_pos, s.m_neg) if s.margins_in_target else (0.0, 0.0)
         self.threshold = AdaptiveThreshold(s.tau_init, s.beta, s.q_pos, s.q_neg, *margins)
         self.register_buffer("sums", torch.zeros(classes, dim))
@@ -145,7 +125,7 @@ class LTC(Baseline):
         if self.creator is None or not triggered or batch.epoch < self.settings.creation_from_epoch:
             return none
         rng = np.random.default_rng(batch.rng.integers(2**63))
-        model = Model(encode=batch.encode, classify=self.head)
+        model = Model(encode=batch.encode, classify=self.head, pixels=batch.pixels)
         return self.creator(batch.first, batch.targets, model, reference, rng)
 
     @torch.no_grad()
