@@ -27,7 +27,7 @@ def figure(results: Sequence[dict[str, Any]], *path: str) -> tuple[float, float]
 
 def rows_of(results: Results) -> list[list[str]]:
     """Text cells, the header first."""
-    header = ["", *(f"{p.capitalize()} All / Old / New" for p in PROTOCOLS), "categories", "seeds", "minutes to train"]
+    header = ["", *(f"{p.capitalize()} All / Old / New" for p in PROTOCOLS), "categories", "seeds"]
     rows = [header]
     for name, found in results.items():
         cells = [name]
@@ -35,8 +35,7 @@ def rows_of(results: Results) -> list[list[str]]:
             means = " / ".join(f"{100 * figure(found, protocol, kind)[0]:.1f}" for kind in KINDS)
             cells.append(f"{means} (± {100 * figure(found, protocol, 'all')[1]:.1f})")
         count, spread = figure(found, "categories")
-        minutes = statistics.fmean(result["seconds"]["train"] for result in found) / 60
-        rows.append([*cells, f"{count:.0f} ± {spread:.0f}", str(len(found)), f"{minutes:.1f}"])
+        rows.append([*cells, f"{count:.0f} ± {spread:.0f}", str(len(found))])
     return rows
 
 
