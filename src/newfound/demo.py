@@ -17,9 +17,8 @@ import numpy as np
 from newfound.datasets import LabelledImages, drop_unreadable, load_dataset, split_protocol
 from newfound.errors import DataError
 from newfound.evaluation import StreamResult
-from newfound.evaluation.stream import stream_order
 from newfound.progress import Reporter
-from newfound.report import Story, write_report
+from newfound.report import tell, write_report
 
 if TYPE_CHECKING:
     from newfound.run import Run
@@ -114,7 +113,7 @@ def run_demo(
     run, results = _compare(labelled, stream, Path(out), seed, reporter, {"short": True} | defaults | settings)
     name = Path(images.source).name or images.source
     title = f"{name}: {len(labelled.classes)} classes taught, {len(unknown)} never seen"
-    story = _observe(run, stream, seed, title, results, notes + _notes(seed), reporter)
+    story = tell(run, stream, title=title, table=results, seed=seed, notes=notes + _notes(seed), reporter=reporter)
     report = write_report(Path(out) / "report.html", story)
     return DemoResult(report, run, results, len(stream.classes))
 
@@ -135,39 +134,6 @@ def _compare(
         results.append((run.label, run.evaluate(stream, orders=ORDERS, seed=seed, reporter=reporter)))
         runs.append(run)
     return runs[0], results
-
-
-def _observe(
-    run: Run,
-    stream: LabelledImages,
-    seed: int,
-    title: str,
-    results: list[tuple[str, StreamResult]],
-    notes: list[str],
-    reporter: Reporter,
-) -> Story:
-    """Show the stream in its first order to a fresh discoverer, as a user would."""
-    ordered = stream.subset(stream_order(len(stream), seed, 0))
-    discoverer = run.discoverer()
-    sightings = []
-    with reporter.stage("discovering", len(ordered)) as progress:
-        for sighting in discoverer.observe(iter(ordered.items), block=64):
-            sightings.append(sighting)
-            progress(1)
-    return Story(
-        title=title,
-        run=run,
-        items=ordered.items,
-        labels=ordered.labels,
-        categories=[None if s.category is None else discoverer.category(s.category).id for s in sightings],
-        created=[s.is_new for s in sightings],
-        scores=[s.score for s in sightings],
-        names={category.id: category.name for category in discoverer.categories()},
-        known_count=len(run.classes),
-        table=results,
-        true_categories=len(stream.classes),
-        notes=notes,
-    )
 
 
 def _digits() -> LabelledImages:

@@ -57,3 +57,24 @@ def test_unreadable_images_are_counted(invoke, run, paint, tmp_path):
 @pytest.mark.parametrize("value", ["orders=0", "threshold=-1.5", "max-clusters=0", "seed=-1"])
 def test_values_out_of_range_are_usage_errors(invoke, run, stream, value):
     assert invoke("evaluate", run, stream, f"--{value}").exit_code == 2
+
+
+def test_a_report_is_written_where_asked(invoke, run, stream, tmp_path):
+    result = invoke("evaluate", run, stream, "--orders", 1, "--report", tmp_path / "deep" / "colours.html")
+    assert result.exit_code == 0, result.stderr
+    assert str(tmp_path / "deep" / "colours.html") in result.stderr
+    page = (tmp_path / "deep" / "colours.html").read_text(encoding="utf-8")
+    assert "3 classes taught" in page
+    assert "Confusion matrix" in page
+
+
+def test_a_report_at_another_threshold_says_so(invoke, run, stream, tmp_path):
+    invoke("evaluate", run, stream, "--orders", 1, "--threshold", -1, "--report", tmp_path / "closed.html")
+    page = (tmp_path / "closed.html").read_text(encoding="utf-8")
+    assert "The cut was set to -1.00 by hand; the run&#x27;s own is 0.60." in page or (
+        "The cut was set to -1.00 by hand; the run's own is 0.60." in page
+    )
+    assert "new-1" not in page, "nothing is new at this cut"
+    invoke("evaluate", run, stream, "--orders", 1, "--threshold", 1, "--report", tmp_path / "open.html")
+    page = (tmp_path / "open.html").read_text(encoding="utf-8")
+    assert "&lt; 1.000" in page, "a discovery is shown with the cut that made it one"

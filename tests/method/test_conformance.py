@@ -10,9 +10,11 @@ import pytest
 
 import newfound as nf
 from newfound.checkpoints import Checkpoint
+from newfound.datasets import load_dataset
 from newfound.errors import DataError, FeatureError, SettingsError
 from newfound.evaluation import score
 from newfound.method import get_method
+from newfound.report import tell, write_report
 
 METHODS = list(nf.methods())
 CNN, VIT = "test_efficientnet", "test_vit"
@@ -265,6 +267,16 @@ def test_a_labelled_stream_is_scored_under_all_protocols(taught, pictures, name)
     if not get_method(name).discovers:
         assert result.mean["named"]["new"] == 0
         assert result.mean["discovered"] == 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_report_is_written_for_it(taught, pictures, tmp_path, name):
+    run = taught(name, CNN)
+    stream = load_dataset(pictures(4, 3))
+    story = tell(run, stream, title="four kinds", table=[(run.label, run.evaluate(stream, orders=1))])
+    page = write_report(tmp_path / "report.html", story).read_text(encoding="utf-8")
+    assert run.label in page
+    assert all(group.name in page for group in story.groups)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -17,6 +17,7 @@ from newfound.cli._common import (
     counted,
     print_json,
     print_table,
+    say,
     warn,
     watcher,
     write_json,
@@ -43,12 +44,16 @@ def evaluate(
     ] = None,
     weights: TrunkWeights = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the result here too.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write a report: pictures by category, charts, scores.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score a run on a labelled stream of classes that it knows (old) and others (new).
 
     \bnewfound evaluate runs/birds stream.csv
     newfound evaluate runs/birds birds-test/ --orders 5 --json
+    newfound evaluate runs/birds birds-test/ --report birds.html
 
     \bStrict    one matching of categories and classes over all images
     Greedy    one over the old images and one over the new
@@ -73,10 +78,29 @@ def evaluate(
     about["data"]["skipped"] = len(stream) - result.scores[0].samples
     if out is not None:
         write_json(out, about | result.as_dict())
+    if report is not None:
+        _report(report, loaded, stream, result, threshold, seed)
     if as_json:
         print_json(about | result.as_dict())
     else:
         _print(about, result)
+
+
+def _report(
+    path: Path, run: Run, stream: LabelledImages, result: StreamResult, threshold: float | None, seed: int
+) -> None:
+    from newfound.report import tell, write_report
+
+    how = "in the first of its orders" if not result.class_order else "in a random order"
+    notes = [f"The pictures, the charts and the matrix show the stream {how}."]
+    if threshold is not None:
+        notes.append(f"The cut was set to {threshold:.2f} by hand; the run's own is {run.threshold:.2f}.")
+    title = f"{Path(stream.source).name or stream.source}: {len(run.classes)} classes taught"
+    story = tell(
+        run, stream, title=title, table=[(run.label, result)], seed=seed, threshold=threshold, notes=notes,
+        reporter=watcher(),
+    )  # fmt: skip
+    say(f"report: {write_report(path, story)}")
 
 
 def _print(about: dict[str, Any], result: StreamResult) -> None:

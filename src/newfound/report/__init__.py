@@ -2,5 +2,6 @@
 
 from newfound.report.page import render, write_report
 from newfound.report.story import Story
+from newfound.report.telling import tell
 
-__all__ = ["Story", "render", "write_report"]
+__all__ = ["Story", "render", "tell", "write_report"]

@@ -49,6 +49,7 @@ class Story:
         table: the scores by method, the run's own first; may be empty.
         true_categories: how many classes the stream really holds, if that is known.
         notes: further lines on how the results were made.
+        threshold: the cut that decided; None for the run's own.
 
     Raises:
         DataError: if the lists are not of the same length, or a category has no name.
@@ -66,6 +67,12 @@ class Story:
     table: list[tuple[str, StreamResult]] = field(default_factory=list)
     true_categories: int | None = None
     notes: list[str] = field(default_factory=list)
+    threshold: float | None = None
+
+    @property
+    def cut(self) -> float:
+        """What scores were held against."""
+        return self.run.threshold if self.threshold is None else self.threshold
 
     def __post_init__(self) -> None:
         for name in ("labels", "categories", "created", "scores"):

@@ -52,7 +52,7 @@ def _strip(story: Story, thumbnails: Thumbnails) -> Markup:
     for group in groups[:_STRIP]:
         first = group.members[0]
         score = story.scores[first]
-        why = None if score is None else element("small", f"{score:.3f} < {story.run.threshold:.3f}")
+        why = None if score is None else element("small", f"{score:.3f} < {story.cut:.3f}")
         place = element("small", f"image {first + 1:,}")
         shown.append(element("li", thumbnails.show(first), element("b", group.name), place, why))
     rest = len(groups) - len(shown)
