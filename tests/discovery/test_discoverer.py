@@ -272,7 +272,7 @@ def test_two_known_categories_cannot_be_merged(discoverer):
 def test_automatic_merging_keeps_counts_and_ids(tiny_run, picture):
     from newfound.discovery import PrototypeDictionary
 
-    dictionary = PrototypeDictionary(tiny_run.prototypes, threshold=1.0, merge_every=6, merge_at=0.9)
+    dictionary = PrototypeDictionary(tiny_run.known["prototypes"], threshold=1.0, merge_every=6, merge_at=0.9)
     discoverer = Discoverer(tiny_run.encoder, dictionary, tiny_run.classes)
     sightings = discoverer.observe([picture(3 + n % 2, 40 + n) for n in range(6)])
     assert ids(sightings) == [3, 4, 5, 6, 7, 8]

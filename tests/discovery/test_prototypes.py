@@ -220,10 +220,10 @@ def test_bad_prototypes_are_refused(bad):
 
 @pytest.mark.parametrize("threshold", [1.0001, -1.0001, np.nan, np.inf, "0.7x", None])
 def test_a_threshold_outside_minus_one_to_one_is_refused_when_made_and_when_set(threshold):
-    with pytest.raises(SettingsError, match="threshold is a cosine"):
+    with pytest.raises(SettingsError, match="threshold is a similarity"):
         PrototypeDictionary(AXES, threshold)
     p = PrototypeDictionary(AXES, 0.7)
-    with pytest.raises(SettingsError, match="threshold is a cosine"):
+    with pytest.raises(SettingsError, match="threshold is a similarity"):
         p.threshold = threshold
     assert p.threshold == 0.7
 

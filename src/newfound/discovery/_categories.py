@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,3 +121,52 @@ class Categories:
         ):
             raise SettingsError("the ids, counts and aliases of this state contradict each other: it is damaged")
         return categories
+
+
+class Register:
+    """What a dictionary says of its categories, whatever they are made of."""
+
+    _categories: Categories
+    _seen = 0
+
+    def __len__(self) -> int:
+        """The number of living categories, known and discovered."""
+        return len(self._categories)
+
+    @property
+    def known(self) -> int:
+        """The number of known categories."""
+        return self._categories.known
+
+    @property
+    def seen(self) -> int:
+        """How many samples have been observed."""
+        return self._seen
+
+    @property
+    def ids(self) -> Ints:
+        """The ids of the living categories, ascending: those of ``counts``."""
+        return self._categories.ids.frozen
+
+    @property
+    def counts(self) -> Ints:
+        """How many observed samples each living category has, its founder included; a read-only view."""
+        return self._categories.counts.frozen
+
+    @property
+    def aliases(self) -> dict[int, int]:
+        """For every id that was merged away, the one it was merged into (which may have been merged since)."""
+        return dict(self._categories.aliases)
+
+    @overload
+    def resolve(self, ids: int) -> int: ...
+    @overload
+    def resolve(self, ids: Sequence[int] | NDArray[Any]) -> Ints: ...
+    def resolve(self, ids: Any) -> Any:
+        """The ids under which categories live on: their own, or after merges another's; -1 stays -1.
+
+        Raises:
+            SettingsError: An id that was never given out.
+        """
+        homes = self._categories.resolve(ids)
+        return homes if homes.ndim else int(homes)

@@ -22,7 +22,12 @@ def unit_rows(values: Any, what: str, dimension: int | None = None) -> Float32s:
     Raises:
         FeatureError: Not numbers, the wrong shape, or a row that is NaN, infinite or zero.
     """
-    array = _as_array(values, what)
+    return _normalise(as_rows(values, what, dimension), what)
+
+
+def as_rows(values: Any, what: str, dimension: int | None = None) -> NDArray[Any]:
+    """Real numbers ``[n, D]``; arguments and errors are those of :func:`unit_rows`, but any values will do."""
+    array = as_array(values, what)
     if dimension is not None and array.ndim == 1:
         array = array.reshape(1, -1) if array.size else array.reshape(0, dimension)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -32,10 +37,11 @@ def unit_rows(values: Any, what: str, dimension: int | None = None) -> Float32s:
             f"a {what} has {array.shape[1]} dimensions, but this dictionary was made for {dimension}: "
             "were they computed by the same model?"
         )
-    return _normalise(array, what)
+    return array
 
 
-def _as_array(values: Any, what: str) -> NDArray[Any]:
+def as_array(values: Any, what: str) -> NDArray[Any]:
+    """Real numbers of any shape. Raises FeatureError for anything else."""
     if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
         values = values.detach().cpu()
         # bfloat16 has no counterpart in numpy; short floats are exact in float32.
@@ -101,5 +107,5 @@ def cosine(value: Any, name: str) -> float:
     except (TypeError, ValueError):
         number = np.nan
     if not -1.0 <= number <= 1.0:  # which NaN is not
-        raise SettingsError(f"{name} is a cosine, from -1 to 1, not {value!r}")
+        raise SettingsError(f"{name} is a similarity, from -1 to 1, not {value!r}")
     return number

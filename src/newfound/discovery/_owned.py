@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.discovery._categories import Categories
+from newfound.discovery._categories import Categories, Register
 from newfound.discovery._exact import Ints
 from newfound.discovery._rows import Rows
 from newfound.errors import SettingsError
 
 
-class Owned:
+class Owned(Register):
     """Categories that own the rows 0, 1, ... of a search; what a row is and how it is searched, heirs say."""
-
-    _seen = 0
 
     def _own(self, owners: Any, rows: int, categories: Categories) -> None:
         """Begins with these categories and the ids that own the rows.
@@ -46,52 +44,10 @@ class Owned:
         self._seen += len(ids)
         return self.ids[chosen]
 
-    def __len__(self) -> int:
-        """The number of living categories, known and discovered."""
-        return len(self._categories)
-
-    @property
-    def known(self) -> int:
-        """The number of known categories."""
-        return self._categories.known
-
-    @property
-    def seen(self) -> int:
-        """How many samples have been observed."""
-        return self._seen
-
-    @property
-    def ids(self) -> Ints:
-        """The ids of the living categories, ascending: those of ``counts``."""
-        return self._categories.ids.frozen
-
-    @property
-    def counts(self) -> Ints:
-        """How many observed samples each living category has, its founder included; a read-only view."""
-        return self._categories.counts.frozen
-
     @property
     def owners(self) -> Ints:
         """The id of the category that each row belongs to, a read-only view."""
         return self._owners.frozen
-
-    @property
-    def aliases(self) -> dict[int, int]:
-        """For every id that was merged away, the one it was merged into (which may have been merged since)."""
-        return dict(self._categories.aliases)
-
-    @overload
-    def resolve(self, ids: int) -> int: ...
-    @overload
-    def resolve(self, ids: Sequence[int] | NDArray[Any]) -> Ints: ...
-    def resolve(self, ids: Any) -> Any:
-        """The ids under which categories live on: their own, or after merges another's; -1 stays -1.
-
-        Raises:
-            SettingsError: An id that was never given out.
-        """
-        homes = self._categories.resolve(ids)
-        return homes if homes.ndim else int(homes)
 
     def merge(self, ids: Iterable[int]) -> int:
         """Makes one category of several, which owns all their rows, and returns the id it lives on under.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.discovery._features import _as_array
+from newfound.discovery._features import as_array, as_rows
 from newfound.discovery.coding import Bits, Coding
 from newfound.errors import FeatureError
 
@@ -18,16 +18,7 @@ def real_rows(values: Any, what: str, dimension: int) -> NDArray[Any]:
     Raises:
         FeatureError: Not numbers, the wrong shape, or a row that is NaN or infinite.
     """
-    array = _as_array(values, what)
-    if array.ndim == 1:
-        array = array.reshape(1, -1) if array.size else array.reshape(0, dimension)
-    if array.ndim != 2:
-        raise FeatureError(f"{what}s must be an array of shape [number, dimension], got the shape {list(array.shape)}")
-    if array.shape[1] != dimension:
-        raise FeatureError(
-            f"a {what} has {array.shape[1]} values, but this dictionary was made for {dimension}: "
-            "were they computed by the same model?"
-        )
+    array = as_rows(values, what, dimension)
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if bad.size:
         raise FeatureError(
@@ -42,7 +33,7 @@ def bit_rows(values: Any) -> Bits:
     Raises:
         FeatureError: Anything else.
     """
-    array = _as_array(values, "code")
+    array = as_array(values, "code")
     if array.ndim != 2 or array.shape[1] == 0:
         raise FeatureError(f"codes must be an array of shape [number, length], got the shape {list(array.shape)}")
     bits = array.astype(bool)
@@ -58,7 +49,7 @@ def code_rows(values: Any, coding: Coding) -> Bits:
     Raises:
         FeatureError: The wrong shape, or a row that cannot be the code of a reading.
     """
-    array, octets = _as_array(values, "code"), -(-coding.dimension // 8)
+    array, octets = as_array(values, "code"), -(-coding.dimension // 8)
     if array.dtype == np.uint8 and array.ndim == 2 and array.shape[1] == octets:
         array = np.unpackbits(array, axis=1, bitorder="little")
         if array[:, coding.dimension :].any():

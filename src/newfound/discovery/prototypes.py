@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from newfound.discovery._categories import Categories
-from newfound.discovery._exact import Float32s, Ints, direction
+from newfound.discovery._categories import Categories, Register
+from newfound.discovery._exact import Float32s, direction
 from newfound.discovery._features import cosine, unit_rows
 from newfound.discovery._merging import mutual_nearest, sum_in_order
 from newfound.discovery._rows import Rows
@@ -22,7 +21,7 @@ _PRODUCTS = 1 << 23  # products held at a time, 32 MB: with more prototypes, blo
 _FEWEST = 32  # but not so few that reading the prototypes costs more than multiplying them
 
 
-class PrototypeDictionary:
+class PrototypeDictionary(Register):
     """Known and discovered categories, a unit vector each, that name a stream of features and grow with it.
 
     A sample goes to the prototype with the highest cosine similarity (Eq. 5), of equal ones to the lowest id.
@@ -152,25 +151,11 @@ class PrototypeDictionary:
     def _until_merge(self) -> int:
         return self._merge_every - self._seen % self._merge_every if self._merge_every else self._block_rows
 
-    def __len__(self) -> int:
-        """The number of living categories, known and discovered."""
-        return len(self._categories)
-
     def __repr__(self) -> str:
         return (
             f"PrototypeDictionary({self.known} known and {len(self) - self.known} discovered categories, "
             f"dimension={self.dimension}, threshold={self.threshold:g}, update={self._update!r})"
         )
-
-    @property
-    def known(self) -> int:
-        """K, the number of known categories."""
-        return self._categories.known
-
-    @property
-    def seen(self) -> int:
-        """How many samples have been observed."""
-        return self._seen
 
     @property
     def dimension(self) -> int:
@@ -187,37 +172,9 @@ class PrototypeDictionary:
         self._threshold = cosine(value, "threshold")
 
     @property
-    def ids(self) -> Ints:
-        """The ids of the living categories, ascending: those of the rows of ``prototypes`` and ``counts``."""
-        return self._categories.ids.frozen
-
-    @property
     def prototypes(self) -> Float32s:
         """The prototypes of the living categories, a read-only view."""
         return self._prototypes.frozen
-
-    @property
-    def counts(self) -> Ints:
-        """How many observed samples each living category has, its founder included; a read-only view."""
-        return self._categories.counts.frozen
-
-    @property
-    def aliases(self) -> dict[int, int]:
-        """For every id that was merged away, the one it was merged into (which may have been merged since)."""
-        return dict(self._categories.aliases)
-
-    @overload
-    def resolve(self, ids: int) -> int: ...
-    @overload
-    def resolve(self, ids: Sequence[int] | NDArray[Any]) -> Ints: ...
-    def resolve(self, ids: Any) -> Any:
-        """The ids under which categories live on: their own, or after merges another's; -1 stays -1.
-
-        Raises:
-            SettingsError: An id that was never given out.
-        """
-        homes = self._categories.resolve(ids)
-        return homes if homes.ndim else int(homes)
 
     def merge(self, ids: Iterable[int]) -> int:
         """Makes one category of several and returns the id it lives on under.
