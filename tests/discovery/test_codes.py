@@ -102,7 +102,7 @@ def test_zero_rows_and_torch_tensors_are_fine():
 @pytest.mark.parametrize(
     ("readings", "message"),
     [
-        ([[1.0, 2.0]], "2 values"),
+        ([[1.0, 2.0]], "2 dimensions"),
         ([[1, 2, 3], [1, np.nan, 3]], "row 1 of 2 is NaN"),
         ([[1, np.inf, 3]], "infinite"),
         ([["a", "b", "c"]], "real numbers"),
