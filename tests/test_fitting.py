@@ -15,6 +15,7 @@ from PIL import Image
 import newfound as nf
 from newfound.errors import DataError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
 from newfound.logs import TensorBoardLog
+from newfound.method import get_method
 from newfound.progress import Reporter
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -79,10 +80,12 @@ def test_a_folder_a_csv_and_arrays_give_the_same_run(fit_tiny, write_folder, pic
 @pytest.mark.parametrize("method", nf.methods())
 @pytest.mark.parametrize("preset", ["paper", "released", "default"])
 def test_every_method_fits_under_every_preset(fit_tiny, pictures, method, preset):
-    run = fit_tiny(pictures(kinds=4, each=4), method=method, preset=preset, epochs=None if method == "frozen" else 1)
+    options = {"creator": "mixup"} if get_method(method).creates else {}
+    options["epochs"] = None if method == "frozen" else 1
+    run = fit_tiny(pictures(kinds=4, each=4), method=method, preset=preset, **options)
     assert run.label == f"{method}, {preset} (short)"
-    assert run.known["prototypes"].shape == (4, 256)
-    assert np.linalg.norm(run.known["prototypes"], axis=1) == pytest.approx(1, abs=1e-5)
+    assert run.dictionary().known == 4
+    assert run.dictionary().dimension == run.encoder.dimension
     assert -1 <= run.threshold <= 1
     assert run.config["threshold"]["rule"]
     assert len(run.log) == (0 if method == "frozen" else 1)
@@ -410,3 +413,9 @@ def test_the_signature_is_the_designs():
     defaults = {"method": "ltc", "out": None, "epochs": None, "seed": 0}
     assert {name: parameters[name].default for name in defaults} == defaults
     assert "backbone" in parameters
+
+
+def test_where_nothing_can_be_rehearsed_the_trained_method_says_its_own_cut(fit_tiny, pictures):
+    run = fit_tiny(pictures(kinds=2, each=4), threshold="rehearsed", p_gen=1.0, beta=0.5, epochs=3)
+    assert run.threshold == run.method.tau != 0.7, "the threshold as learnt, not as it started"
+    assert "not rehearsed: 2 classes" in run.config["threshold"]["rule"]

@@ -144,3 +144,14 @@ def test_margins_pull_only_the_samples_that_miss_them():
     s = torch.tensor([0.5, 0.9], requires_grad=True)
     (positive_margin(s, 0.7, 0.05) + negative_margin(s, 0.7, 0.05)).backward()
     assert s.grad.tolist() == [-0.5, 0.5]  # as known, 0.5 must rise; as created, 0.9 must fall
+
+
+def test_the_contrastive_loss_is_computed_in_full_precision_under_mixed_precision():
+    rng = np.random.default_rng(0)
+    features = torch.nn.functional.normalize(torch.from_numpy(rng.normal(size=(12, 16))).float(), dim=1)
+    targets = torch.arange(4).repeat(3)
+    exact = supervised_contrastive(features, targets)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = supervised_contrastive(features, targets)
+    assert mixed.dtype == torch.float32
+    assert torch.equal(mixed, exact)

@@ -123,3 +123,9 @@ def test_numbers_of_numpy_and_whole_numbers_for_fractions_are_taken():
 def test_an_unknown_method_gets_the_list():
     with pytest.raises(SettingsError, match="no method 'lct'"):
         resolved("default", method="lct")
+
+
+def test_a_short_training_does_not_warm_up_where_the_whole_one_does_not():
+    assert resolved("paper", method="smile", short=True).warmup_epochs == 0
+    assert resolved("paper", method="ltc", short=True).warmup_epochs == 1
+    assert resolved("default", method="smile", short=True).warmup_epochs == 1

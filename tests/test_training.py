@@ -19,7 +19,7 @@ from newfound.errors import ImageError, MissingFileError, NewfoundError, RunErro
 from newfound.features import Encoder
 from newfound.method import get_method
 from newfound.teaching import build_method
-from newfound.training import blend_tail, learn, learning_rate
+from newfound.training import blend_tail, deal, learn, learning_rate
 from newfound.views import Views
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -339,3 +339,16 @@ def test_the_released_schedule_starts_at_1e_4_peaks_after_five_epochs_and_ends_a
     assert learning_rate(settings, 5) == pytest.approx(1e-2)
     assert learning_rate(settings, 52.5) == pytest.approx((1e-2 + 1e-5) / 2)
     assert learning_rate(settings, 100) == pytest.approx(1e-5)
+
+
+@given(st.integers(1, 400), st.integers(1, 64), st.integers(1, 40))
+def test_no_batch_is_too_small_for_a_batch_norm_and_every_sample_is_in_one(samples, size, smallest):
+    order = np.random.default_rng(0).permutation(samples)
+    batches = deal(order, size, smallest)
+    assert np.array_equal(np.concatenate(batches), order)
+    assert len(batches) == -(-samples // size), "as many steps as the schedule counts"
+    assert all(len(batch) <= size for batch in batches)
+    if samples >= size:
+        assert min(map(len, batches)) >= min(smallest, size, samples // len(batches))
+    if smallest == 1:
+        assert all(len(batch) == size for batch in batches[:-1])

@@ -30,6 +30,8 @@ from newfound.teaching import teach, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
 
+_REHEARSAL = "rehearsal"  # what rehearsals keep in a run's folder until it is finished
+
 
 def fit(
     data: Any,
@@ -123,6 +125,7 @@ def fit(
     if folder and checkpoint:
         run.save(folder, bundle=bundle)
         checkpoint.remove()
+        shutil.rmtree(folder / _REHEARSAL, ignore_errors=True)
     store.trim()
     return run
 
@@ -133,16 +136,17 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
     if settings.cached and settings.epochs:
         with reporter.stage("caching views", len(items)) as progress:
             encoder.cached_views(items, settings.views, seed=0, progress=progress)
+    folder = checkpoint.folder if checkpoint else None
     chosen: Rehearsal | None = None
     if settings.threshold == "rehearsed" and method_class.discovers:
         with reporter.stage("rehearsing discovery") as progress:
             chosen = rehearse(
-                encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, progress=progress
-            )
+                encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, progress=progress,
+                folder=folder / _REHEARSAL if folder else None,
+            )  # fmt: skip
         reporter.say(chosen.describe())
     before = copy.deepcopy(encoder.backbone.tail_state())
     with reporter.stage("learning", settings.epochs * len(items) or None) as progress:
-        folder = checkpoint.folder if checkpoint else None
         board = TensorBoardLog(folder)
         trained = train(
             encoder, items, targets, method_class, settings, seed=seed, fabric=fabric,
@@ -176,6 +180,9 @@ def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:
     """The cut of a run and where it came from."""
     if not method.discovers:
         return {"value": -1.0, "rule": "closed set: nothing is new"}
+    if chosen is not None and chosen.fallback:
+        value, rule = method.own_cut()
+        return {"value": value, "rule": f"{rule}; not rehearsed: {chosen.fallback}"}
     if chosen is not None:
         return {"value": chosen.threshold, "rule": chosen.describe(), "grid": chosen.grid, "scores": chosen.scores}
     if isinstance(settings.threshold, str):

@@ -17,9 +17,12 @@ def supervised_contrastive(features: Tensor, targets: Tensor, temperature: float
     A sample without a positive has no term; with no positive in the whole batch the loss is zero.
     """
     n = len(features)
+    # In half precision cosines are rounded too coarsely to be divided by the temperature.
+    features = features.to(torch.promote_types(features.dtype, torch.float32))
     others = ~torch.eye(n, dtype=torch.bool, device=features.device)
     positives = (targets[:, None] == targets[None, :]) & others
-    similarity = features @ features.T / temperature
+    with torch.autocast(features.device.type, enabled=False):
+        similarity = features @ features.T / temperature
     log_share = similarity - torch.logsumexp(similarity.masked_fill(~others, -torch.inf), dim=1, keepdim=True)
     count = positives.sum(1)
     per_sample = -(log_share.masked_fill(~positives, 0.0).sum(1) / count.clamp(min=1))

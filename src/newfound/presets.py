@@ -62,6 +62,8 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
         if overrides[name] is not None:
             check_type(method, name, overrides[name])
     general = PRESETS[preset] | chosen.presets.get(preset, {}) | (SHORT if short else {}) | chosen.fixed
+    if chosen.presets.get(preset, {}).get("warmup_epochs") == 0:
+        general["warmup_epochs"] = 0  # nor does a short training warm up where the whole one does not
     values = {k: v for k, v in general.items() if k in fields}
     if (overrides.get("threshold") or values.get("threshold")) == "adaptive" and "centre" in values:
         values["centre"] = False  # a threshold learnt on plain cosines is one for plain cosines

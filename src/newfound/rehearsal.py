@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import torch
 
 from newfound.discovery import Dictionary
 from newfound.evaluation import score
@@ -58,12 +60,18 @@ def rehearse(
     seed: int,
     fabric,
     draws: int = 2,
+    folder: Path | None = None,
     progress=None,
 ) -> Rehearsal:
-    """Choose a threshold for this method on this labelled set. The encoder's tail is as it was afterwards."""
+    """Choose a threshold for this method on this labelled set. The encoder's tail is as it was afterwards.
+
+    Args:
+        folder: where a method may keep the images that it makes, one folder a draw.
+    """
     classes = int(targets.max()) + 1
     asked = getattr(settings, "share", 1.0)
-    blank = method_class(encoder.backbone.dim, classes, settings)
+    with torch.random.fork_rng(devices=[]):
+        blank = method_class(encoder.backbone.dim, classes, settings)
     if classes < MIN_CLASSES or len(items) < MIN_IMAGES * classes:
         reason = (
             f"{classes} classes with {len(items)} images are too few to hide some of them "
@@ -82,8 +90,9 @@ def rehearse(
         local = np.searchsorted(names, targets[taught])
         shown = items_at(items, taught)
         method = train(
-            encoder, shown, local, method_class, settings, seed=seed + draw, fabric=fabric, progress=progress
-        ).method
+            encoder, shown, local, method_class, settings, seed=seed + draw, fabric=fabric, progress=progress,
+            folder=folder / f"draw-{draw}" if folder else None,
+        ).method  # fmt: skip
         after = copy.deepcopy(encoder.backbone.tail_state())
         order = rng.permutation(stream)
         for curve, share in zip(curves, shares, strict=True):

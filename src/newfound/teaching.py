@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 
 from newfound.checkpoints import Checkpoint
 from newfound.features import Encoder, Progress
+from newfound.images import content_hash
 from newfound.method import Known, Method, Settings
 from newfound.training import EpochEnd, Trained, learn
 
@@ -35,6 +37,9 @@ def train(
         checkpoint, progress, on_epoch: as in `newfound.training.learn`.
     """
     images, classes = method_class.more_images(encoder, items, targets, settings, seed=seed, folder=folder)
+    if checkpoint and images:
+        made = [f"{content_hash(image)}:{label}" for image, label in zip(images, classes, strict=True)]
+        checkpoint.fingerprint["created images"] = hashlib.blake2b("\n".join(made).encode(), digest_size=16).hexdigest()
     items, targets = [*items, *images], np.concatenate([targets, classes]).astype(np.int64)
     method = build_method(encoder, items, targets, method_class, settings, seed)
     return learn(

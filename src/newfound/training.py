@@ -118,7 +118,7 @@ def learn(
         learner.train()
         method.begin_epoch(epoch)
         order = np.random.default_rng((seed, epoch, 0)).permutation(len(items))
-        batches = [order[i : i + settings.batch_size] for i in range(0, len(order), settings.batch_size)]
+        batches = deal(order, settings.batch_size, method.smallest_batch)
         totals: dict[str, float] = {}
         for step, (chosen, first, second) in enumerate(source.pairs(batches, epoch)):
             rate = learning_rate(settings, epoch + step / steps)
@@ -151,6 +151,12 @@ def learn(
             on_epoch(row)
     learner.eval()
     return trained
+
+
+def deal(order: np.ndarray, size: int, smallest: int) -> list[np.ndarray]:
+    """Batches of `size`; if the last would be smaller than `smallest`, as many batches of nearly the same size."""
+    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    return batches if len(batches[-1]) >= min(smallest, size) else np.array_split(order, len(batches))
 
 
 def make_optimizer(learner: Learner, settings: Settings) -> torch.optim.Optimizer:

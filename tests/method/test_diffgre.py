@@ -221,3 +221,70 @@ def test_a_run_learns_virtual_classes_and_knows_only_the_real_ones(fit_tiny, pic
     if method is DiffGREPhe:
         assert len(run.method.prototypes) > 3  # which were learnt all the same
     assert (tmp_path / "run" / "virtual" / "virtual.csv").is_file()
+
+
+def test_a_training_does_not_go_on_from_other_created_images(fit_tiny, pictures, tmp_path, monkeypatch):
+    import shutil
+
+    import newfound.method.diffgre as module
+    from newfound.checkpoints import Checkpoint
+    from newfound.errors import RunError
+
+    save, make = Checkpoint.save, module._make
+
+    def save_and_stop(self, learner, optimizer, trained):
+        save(self, learner, optimizer, trained)
+        raise KeyboardInterrupt
+
+    def train(**options):
+        fit_tiny(pictures(2, 6), method="diffgre-smile", creator="mixup", out=tmp_path / "run", epochs=2, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            train()
+    shutil.rmtree(tmp_path / "run" / "virtual")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_make", lambda *args: make(*args[:-1], 99))  # as another machine might
+        with pytest.raises(RunError, match="another created images"):
+            train()
+    train(overwrite=True)
+
+
+def test_a_rehearsal_keeps_its_images_until_the_run_is_finished(fit_tiny, pictures, tmp_path, monkeypatch):
+    import newfound.method.diffgre as module
+
+    made, make = [], module._make
+    monkeypatch.setattr(module, "_make", lambda *args: made.append(1) or make(*args))
+
+    class Stop(Exception):
+        pass
+
+    def stop(*args, **options):
+        raise Stop
+
+    def train():
+        return fit_tiny(
+            pictures(4, 6), method="diffgre-smile", creator="mixup", threshold="rehearsed", out=tmp_path / "run"
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr("newfound.fitting.train", stop)
+        with pytest.raises(Stop):
+            train()
+    assert len(made) == 2
+    assert train().config["threshold"]["grid"]
+    assert len(made) == 3, "the draws' images were there"
+    assert not (tmp_path / "run" / "rehearsal").exists()
+
+
+def test_new_files_in_a_local_pipeline_make_new_images(tmp_path):
+    from newfound.method.diffgre import _files
+
+    (tmp_path / "unet").mkdir()
+    (tmp_path / "unet" / "weights.safetensors").write_bytes(b"one")
+    before = _files(str(tmp_path))
+    assert [entry[:2] for entry in before] == [["unet/weights.safetensors", 3]]
+    (tmp_path / "unet" / "weights.safetensors").write_bytes(b"other")
+    assert _files(str(tmp_path)) != before
+    assert _files("an/id-of-the-hub") == []

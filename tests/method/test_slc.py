@@ -141,3 +141,20 @@ def test_what_does_not_apply_to_leaders_is_refused(bad, says):
 def test_the_settings_are_the_baselines():
     names = [{field.name for field in dataclasses.fields(cls)} for cls in (SLCSettings, BaselineSettings)]
     assert names[0] == names[1]
+
+
+def test_leaders_are_found_once_for_the_same_labelled_set_and_threshold(monkeypatch):
+    import newfound.method.slc as module
+
+    calls = []
+    real = module.lead
+    monkeypatch.setattr(module, "lead", lambda *args: calls.append(args[2]) or real(*args))
+    method = module.SLC(4, 2, module.SLCSettings())
+    known = {"features": np.eye(4, dtype=np.float32), "targets": np.array([0, 0, 1, 1])}
+    first = method.dictionary(known, 0.5)
+    first.observe(-np.eye(4, dtype=np.float32))
+    second = method.dictionary(known, 0.5)
+    assert len(second) == 2, "what the first dictionary discovered is not in the second"
+    method.dictionary(known, 0.6)
+    method.dictionary(dict(known, features=known["features"].copy()), 0.6)
+    assert calls == [0.5, 0.6, 0.6]

@@ -114,6 +114,7 @@ class Method(nn.Module):
     fixed: ClassVar[dict[str, Any]] = {}  # settings that no preset changes
     creates: ClassVar[bool] = False  # whether it takes a creator
     discovers: ClassVar[bool] = True  # whether it may found categories
+    smallest_batch: ClassVar[int] = 1  # samples; a smaller last batch of an epoch is shared out among the others
 
     def __init__(self, dim: int, classes: int, settings: Settings) -> None:
         super().__init__()

@@ -71,6 +71,7 @@ class CodeMethod(Method):
     settings_class = CodeSettings
     settings: CodeSettings
     presets = PRESETS
+    smallest_batch = 32  # the variance of a few samples is near zero, and a batch norm divides by it
 
     def coding(self) -> Coding:
         """How the values that `project` gives become bits."""

@@ -164,6 +164,7 @@ def _fingerprint(
     creator: Any = settings.make_creator()
     return {
         "creator": settings.creator,
+        "pipeline": _files(settings.pipeline),
         "creation": {field.name: getattr(creator, field.name) for field in fields(creator)},
         "virtual_images": _wanted(settings, len(items)),
         "clusters": settings.clusters,
@@ -173,6 +174,13 @@ def _fingerprint(
         "backbone": tensors_hash(sorted(encoder.backbone.model.state_dict().items())),
         "input": asdict(encoder.backbone.spec),
     }
+
+
+def _files(pipeline: str) -> list[list[Any]]:
+    """Names, sizes and times of a local pipeline's files; nothing for one of the model hub."""
+    folder = Path(pipeline)
+    files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    return [[str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
 
 
 @dataclass(frozen=True)

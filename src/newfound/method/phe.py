@@ -17,6 +17,7 @@ from newfound.method._base import Batch
 from newfound.method._hashing import PRESETS, CodeMethod, HashMLP, HashSettings, standardised, start_small
 
 _EPS = 1e-4  # of the prototypes' activation
+_ZERO = 1e-20  # a squared distance below it is one of rounding; at 0 the root has no gradient
 _SHARPNESS = 3.0  # tanh(3 x) stands for the sign of a hash centre
 # The released warm-up starts the tail at its full rate, so there is none to repeat.
 _PUBLISHED = {
@@ -119,10 +120,10 @@ class PHE(CodeMethod):
 
     def activations(self, added: Tensor) -> Tensor:
         """log((d + 1) / (d + eps)) [n, classes, per_class] for the distance d of unit vectors to unit prototypes."""
-        prototypes = F.normalize(self.prototypes, dim=2).flatten(0, 1)
-        # A matrix product would round distances near zero to some 3e-4, which is above eps.
-        d = torch.cdist(F.normalize(added, dim=1), prototypes, compute_mode="donot_use_mm_for_euclid_dist")
-        return torch.log((d + 1) / (d + _EPS)).unflatten(1, self.prototypes.shape[:2])
+        # In double precision: in single, distances near zero would be rounded to some 3e-4, which is above eps.
+        prototypes = F.normalize(self.prototypes.double(), dim=2).flatten(0, 1)
+        d = (2 - 2 * F.normalize(added.double(), dim=1) @ prototypes.T).clamp(min=_ZERO).sqrt()
+        return torch.log((d + 1) / (d + _EPS)).to(added.dtype).unflatten(1, self.prototypes.shape[:2])
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         s = self.settings

@@ -42,6 +42,9 @@ class SLC(Baseline):
     # The paper tuned one radius on CUB; here the labelled set chooses it, as SLC learns none.
     fixed: ClassVar[dict[str, Any]] = {"threshold": "rehearsed", "update": "fixed", "merge_every": None}
 
+    # Leaders are costly to find: the last ones, with the rows and the threshold that they were found for.
+    _led: tuple[np.ndarray, float, np.ndarray, np.ndarray] | None = None
+
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
         known = super().teach(features, targets)
         del known["prototypes"]  # what is left is the centre, if there is one
@@ -49,5 +52,8 @@ class SLC(Baseline):
         return known | {"features": rows, "targets": targets.cpu().numpy().astype(np.int64)}
 
     def dictionary(self, known: Known, threshold: float) -> LeaderDictionary:
-        leaders, owners = lead(known["features"], known["targets"], threshold)
+        rows = known["features"]
+        if self._led is None or self._led[0] is not rows or self._led[1] != threshold:
+            self._led = (rows, threshold, *lead(rows, known["targets"], threshold))
+        _, _, leaders, owners = self._led
         return LeaderDictionary(leaders, owners, known=int(known["targets"].max()) + 1, threshold=threshold)
