@@ -419,3 +419,8 @@ def test_where_nothing_can_be_rehearsed_the_trained_method_says_its_own_cut(fit_
     run = fit_tiny(pictures(kinds=2, each=4), threshold="rehearsed", p_gen=1.0, beta=0.5, epochs=3)
     assert run.threshold == run.method.tau != 0.7, "the threshold as learnt, not as it started"
     assert "not rehearsed: 2 classes" in run.config["threshold"]["rule"]
+
+
+def test_a_last_step_that_breaks_the_weights_is_not_blamed_on_an_image(fit_tiny, pictures):
+    with pytest.raises(NewfoundError, match="diverged.*lower rate"):
+        fit_tiny(pictures(kinds=2, each=4), method="smile", preset="default", lr=1e30, epochs=1, warmup_epochs=0)

@@ -54,17 +54,25 @@ class Checkpoint:
                 f"settings: it goes on from the last epoch that was saved."
             ) from error
 
+    def check(self) -> None:
+        """Raise RunError if the folder holds an unfinished training that is not this one."""
+        if self.path.is_file():
+            self._compare(self._read()[0])
+
+    def _compare(self, info: dict) -> None:
+        differing = [k for k in self.fingerprint if info["fingerprint"].get(k) != self.fingerprint[k]]
+        if differing:
+            raise RunError(
+                f"{self.folder} holds an unfinished training that differs in {', '.join(sorted(differing))}. "
+                f"Choose another folder, or pass overwrite=True (--overwrite) to start afresh."
+            )
+
     def restore(self, learner, optimizer, trained) -> int:
         """Put the learner back to its last epoch; returns the epoch to go on with (0 without a checkpoint)."""
         if not self.path.is_file():
             return 0
         info, tensors = self._read()
-        differing = [k for k in self.fingerprint if info["fingerprint"].get(k) != self.fingerprint[k]]
-        if differing:
-            raise RunError(
-                f"{self.folder} holds an unfinished training with another {', '.join(sorted(differing))}. "
-                f"Choose another folder, or pass overwrite=True (--overwrite) to start afresh."
-            )
+        self._compare(info)
         learner.backbone.model.load_state_dict(_part(tensors, "tail."), strict=False)
         learner.method.load_state_dict(_part(tensors, "method."))
         learner.method.load_scalars(info["scalars"])

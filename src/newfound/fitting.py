@@ -23,6 +23,7 @@ from newfound.features import Encoder
 from newfound.images import content_hash
 from newfound.logs import TensorBoardLog
 from newfound.method import get_method
+from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse
 from newfound.run import FORMAT, Run
@@ -92,6 +93,8 @@ def fit(
     if short is None:
         short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
     resolved = presets.resolve(method, preset, short=short, overrides=settings | {"epochs": epochs})
+    if isinstance(resolved, CreatorChoice) and resolved.epochs and (creator := resolved.make_creator()):
+        creator.ready()  # rather now than after hours
     folder = _prepare(out, overwrite)
     labelled = load_dataset(data)
     check_trainable(labelled)
@@ -120,6 +123,8 @@ def fit(
         },
     }  # fmt: skip
     checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
+    if checkpoint:
+        checkpoint.check()
     run = _train(config, resolved, labelled, encoder, fabric, checkpoint, reporter)
     run.skipped = skipped
     if folder and checkpoint:
@@ -153,6 +158,10 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
             folder=folder, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
         )  # fmt: skip
         board.close()
+    if trained.created:
+        virtual = trained.method.classes - len(labelled.classes)
+        config["created"] = {"images": trained.created, "virtual_classes": virtual}
+        reporter.say(f"learnt from {trained.created} created images too; they are of {virtual} virtual classes")
     config["share"] = _share(settings, chosen)
     blend_tail(encoder.backbone, before, config["share"])
     known = teach(encoder, trained.method, items, targets)
@@ -200,7 +209,8 @@ def _prepare(out: str | os.PathLike | None, overwrite: bool) -> Path | None:
     if overwrite:
         for name in ("config.json", "checkpoint.safetensors", "skipped.csv"):
             (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+        for name in ("tensorboard", "virtual", _REHEARSAL):
+            shutil.rmtree(folder / name, ignore_errors=True)
     if (folder / "config.json").exists():
         raise RunError(f"{folder} already holds a run. Choose another folder, or pass overwrite=True (--overwrite).")
     try:

@@ -42,10 +42,12 @@ def train(
         checkpoint.fingerprint["created images"] = hashlib.blake2b("\n".join(made).encode(), digest_size=16).hexdigest()
     items, targets = [*items, *images], np.concatenate([targets, classes]).astype(np.int64)
     method = build_method(encoder, items, targets, method_class, settings, seed)
-    return learn(
+    trained = learn(
         encoder, items, targets, method,
         seed=seed, fabric=fabric, checkpoint=checkpoint, progress=progress, on_epoch=on_epoch,
     )  # fmt: skip
+    trained.created = len(images)
+    return trained
 
 
 def build_method(

@@ -34,6 +34,7 @@ class Trained:
     method: Method
     log: list[dict[str, float]] = field(default_factory=list)  # a row an epoch
     threshold_path: list[tuple[int, float]] = field(default_factory=list)  # (step, tau) whenever tau moved
+    created: int = 0  # images that the method made before training and learnt from too
 
 
 class Learner(nn.Module):
@@ -150,6 +151,8 @@ def learn(
         if on_epoch:
             on_epoch(row)
     learner.eval()
+    if not all(bool(torch.isfinite(p).all()) for p in _learning(learner)):
+        raise _diverged("weights are no longer finite", settings.epochs - 1, settings.lr)
     return trained
 
 
@@ -271,7 +274,11 @@ class _FreshViews:
 
 def _check_finite(loss: Tensor, epoch: int, rate: float) -> None:
     if not bool(torch.isfinite(loss)):
-        raise NewfoundError(
-            f"the loss became {float(loss.detach())} in epoch {epoch + 1} at learning rate {rate:g}: training has "
-            f"diverged. Try a lower rate (--set lr={rate / 10:g}) or full precision."
-        )
+        raise _diverged(f"the loss became {float(loss.detach())}", epoch, rate)
+
+
+def _diverged(what: str, epoch: int, rate: float) -> NewfoundError:
+    return NewfoundError(
+        f"{what} in epoch {epoch + 1} at learning rate {rate:g}: training has diverged. Try a lower rate "
+        f"(--set lr={rate / 10:g}) or full precision."
+    )

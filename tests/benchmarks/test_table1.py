@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -55,6 +56,7 @@ def test_results_are_kept_and_not_measured_again(bench, two_rows, tmp_path, monk
 def test_a_result_tells_where_it_comes_from(bench, two_rows, tmp_path):
     results, _ = run_table1(bench, tmp_path, seeds=[0], methods=["rankstat"])
     (result,) = results["second, 100 %"]
+    assert len(result["data"].pop("hash")) == 16
     assert result["data"] == {
         "protocol": "cifar10", "class_seed": None, "labelled": 10, "stream": 30, "known": 5, "classes": 10,
     }  # fmt: skip
@@ -72,7 +74,7 @@ def test_another_draw_of_the_known_classes_is_kept_apart(bench, two_rows, tmp_pa
     other = Bench(bench.data, "cifar10", bench.backbone, class_seed=3, orders=1, weights=bench.weights)
     assert bench.split()[0].classes != other.split()[0].classes
     run_table1(other, tmp_path, seeds=[0], methods=["frozen"])
-    assert not bench.folder(tmp_path).exists()
+    assert not list(bench.folder(tmp_path).glob("*.json"))
     assert (other.folder(tmp_path) / "frozen-default-seed0.json").is_file()
 
 
@@ -99,9 +101,39 @@ def test_wrong_requests_are_refused(bench, tmp_path):
         run_table1(Bench(bench.data, "pets"), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"orders": 1}, "orders 2 instead of 1"),
+        ({"data": "fewer"}, "stream 30 instead of"),
+        ({"weights": "else"}, "weights test_efficientnet.safetensors"),
+    ],
+)
+def test_results_of_other_data_weights_or_orders_are_not_taken_for_these(
+    bench, two_rows, tmp_path, write_folder, other, words
+):
+    run_table1(bench, tmp_path / "out", seeds=[0], methods=["frozen"])
+    if "data" in other:
+        other = {"data": str(write_folder(tmp_path / "fewer", kinds=10, each=3))}
+    if "weights" in other:
+        (tmp_path / "else.safetensors").write_bytes(b"not the same")
+        other = {"weights": str(tmp_path / "else.safetensors")}
+    with pytest.raises(DataError, match=words):
+        run_table1(dataclasses.replace(bench, **other), tmp_path / "out", seeds=[0], methods=["frozen"])
+
+
+def test_what_cannot_work_is_refused_before_anything_is_trained(bench, two_rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(table1, "fit", lambda *a, **k: pytest.fail("training had begun"))
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(DataError, match="cannot be written"):
+        run_table1(bench, tmp_path / "file" / "out")
+    with pytest.raises(WeightsError, match=r"gone\.pth"):
+        run_table1(dataclasses.replace(bench, weights=str(tmp_path / "gone.pth")), tmp_path / "out")
+
+
 def test_a_damaged_result_is_named(bench, two_rows, tmp_path):
     path = bench.folder(tmp_path) / "frozen-default-seed0.json"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{")
     with pytest.raises(DataError, match=r"frozen-default-seed0\.json.*remove it"):
         run_table1(bench, tmp_path, seeds=[0], methods=["frozen"])

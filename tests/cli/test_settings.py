@@ -57,3 +57,11 @@ def test_a_value_of_the_wrong_kind_is_refused_in_words(pair, says):
 @given(st.floats(min_value=1e-9, max_value=1e3))
 def test_any_number_survives(number):
     assert parse_settings([f"lr={json.dumps(number)}"], "ltc", ()) == {"lr": number}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("False", False), ("TRUE", True), ("None", None), ("null", None), ("false", False)]
+)
+def test_words_are_read_as_python_and_json_spell_them(text, value):
+    name = "first_view_only" if value is not None else "creator"
+    assert parse_settings([f"{name}={text}"], "ltc", ()) == {name: value}

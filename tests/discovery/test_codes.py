@@ -262,3 +262,21 @@ def test_majority_codes_are_those_of_a_plain_count(pairs, width):
 def test_targets_that_are_not_a_class_a_sample_are_refused(targets):
     with pytest.raises(SettingsError, match="target"):
         majority_codes([[0, 1], [1, 0]], targets)
+
+
+@pytest.mark.parametrize("coding", ["sign", SignCode, 12])
+def test_a_coding_that_is_none_is_refused(coding):
+    with pytest.raises(SettingsError, match="SignCode"):
+        CodeDictionary([[1, 0]], [0], known=1, coding=coding)
+
+
+def test_a_single_id_is_no_merge():
+    d = CodeDictionary([[1, 0]], [0], known=1, coding=SignCode(2))
+    with pytest.raises(SettingsError, match="several"):
+        d.merge(0)
+
+
+@pytest.mark.parametrize("wrong", [1.5, "4", None])
+def test_a_length_is_a_whole_number(wrong):
+    with pytest.raises(SettingsError):
+        SignCode(wrong)

@@ -246,7 +246,7 @@ def test_a_training_does_not_go_on_from_other_created_images(fit_tiny, pictures,
     shutil.rmtree(tmp_path / "run" / "virtual")
     with monkeypatch.context() as patch:
         patch.setattr(module, "_make", lambda *args: make(*args[:-1], 99))  # as another machine might
-        with pytest.raises(RunError, match="another created images"):
+        with pytest.raises(RunError, match="differs in created images"):
             train()
     train(overwrite=True)
 
@@ -288,3 +288,40 @@ def test_new_files_in_a_local_pipeline_make_new_images(tmp_path):
     (tmp_path / "unet" / "weights.safetensors").write_bytes(b"other")
     assert _files(str(tmp_path)) != before
     assert _files("an/id-of-the-hub") == []
+
+
+def test_a_refused_training_keeps_the_images_of_the_unfinished_one(fit_tiny, pictures, tmp_path, monkeypatch):
+    from newfound.checkpoints import Checkpoint
+    from newfound.errors import RunError
+
+    save = Checkpoint.save
+
+    def save_and_stop(self, learner, optimizer, trained):
+        save(self, learner, optimizer, trained)
+        raise KeyboardInterrupt
+
+    def train(**options):
+        return fit_tiny(pictures(2, 6), method="diffgre-smile", creator="mixup", out=tmp_path / "run", **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            train()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run" / "virtual").iterdir()}
+    with pytest.raises(RunError, match="differs in seed"):
+        train(seed=3)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run" / "virtual").iterdir()} == before
+    assert train().config["created"]["images"] > 0
+
+
+@pytest.mark.parametrize(("method", "options"), [("diffgre-smile", {}), ("ltc", {"cached": False, "space": "pixels"})])
+def test_missing_diffusion_weights_are_said_before_any_work(fit_tiny, pictures, tmp_path, monkeypatch, method, options):
+    from newfound.errors import WeightsError
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("newfound.fitting.load_dataset", lambda data: pytest.fail("work had begun"))
+    with pytest.raises(WeightsError, match=r"creator=mixup"):
+        fit_tiny(
+            pictures(2, 4), method=method, creator="diffusion", pipeline=str(tmp_path), out=tmp_path / "run", **options
+        )
+    assert not (tmp_path / "run").exists()

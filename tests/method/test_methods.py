@@ -90,3 +90,22 @@ def test_a_method_is_added_by_adding_its_file(one_more_file, fit_tiny, pictures)
     run = fit_tiny(pictures(2, 4), method="mine", pull=0.5)
     assert "agreement" in run.log[0]
     assert run.discoverer().observe(pictures(2, 4)[0])[0].name == "kind0"
+
+
+def test_a_control_that_never_discovers_takes_no_threshold():
+    with pytest.raises(SettingsError, match="take the method baseline"):
+        get_method("closed").settings_class(threshold=0.5)
+
+
+def test_a_threshold_that_nothing_moves_is_not_called_learnt():
+    known_hinge, ltc = get_method("known-hinge"), get_method("ltc")
+    assert "stays at tau_init" in known_hinge(4, 2, known_hinge.settings_class()).own_cut()[1]
+    assert "learnt while training" in ltc(4, 2, ltc.settings_class()).own_cut()[1]
+
+
+@pytest.mark.parametrize("name", ["smile", "phe"])
+def test_too_few_bits_for_the_classes_are_refused(name):
+    cls = get_method(name)
+    with pytest.raises(SettingsError, match="bits=2: so short codes cannot tell 5 classes apart"):
+        cls(4, 5, cls.settings_class(bits=2, hidden=8))
+    cls(4, 4, cls.settings_class(bits=2, hidden=8))

@@ -49,7 +49,7 @@ def known_classes(protocol: str, data_classes: Sequence[str]) -> list[str]:
     if len(names) != about["classes"]:
         raise DataError(
             f"{protocol} has {about['classes']} classes, but this data set has {len(names)}: the split is defined "
-            f"only for all of them. Give --known for a split of your own."
+            f"only for all of them. For classes of your own take `newfound split --known`."
         )
     ordered = _by_number(protocol, names) or _by_name(protocol, names, about)
     return [ordered[index] for index in sorted(about["known"])]

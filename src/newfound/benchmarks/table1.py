@@ -7,6 +7,7 @@ epoch, not the threshold, not the seed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -19,10 +20,11 @@ from typing import Any
 import newfound
 from newfound.backbone import DEFAULT
 from newfound.benchmarks.splits import known_classes, labelled_fraction
-from newfound.datasets import LabelledImages, load_dataset, split_protocol
+from newfound.datasets import LabelledImages, item_name, load_dataset, split_protocol
 from newfound.errors import DataError, SettingsError, WeightsError
 from newfound.fitting import fit
 from newfound.progress import Reporter
+from newfound.weights import RANDOM
 
 KEPT = ("orders", "seed", "mean", "std", "scores")  # of an evaluation's result
 
@@ -41,13 +43,14 @@ class Row:
         extra = [f"{key}-{value}" for key, value in self.settings.items()]
         return "-".join([self.method, self.preset, *extra]).replace("/", "-")
 
-    def command(self, seed: int, *, short: bool, backbone: str) -> str:
+    def command(self, seed: int, bench: Bench) -> str:
         """What trains the same by hand."""
         extra = "".join(f" --set {key}={value}" for key, value in self.settings.items())
-        form = "--short" if short else "--full"
+        extra = f" --weights {Path(bench.weights).name}{extra}" if bench.weights else extra
+        form = "--short" if bench.short else "--full"
         return (
             f"newfound train labelled.csv --out RUN --method {self.method} --preset {self.preset} {form} "
-            f"--backbone {backbone} --seed {seed}{extra}"
+            f"--backbone {bench.backbone} --seed {seed}{extra}"
         )
 
 
@@ -92,12 +95,30 @@ class Bench:
     short: bool = True
     weights: str | None = None
 
+    @property
+    def source(self) -> str:
+        """What results say of the weights: a hash tells files of the same name apart."""
+        if self.weights is None or self.weights == RANDOM:
+            return self.weights or "pretrained"
+        digest = hashlib.blake2b(Path(self.weights).read_bytes(), digest_size=8).hexdigest()
+        return f"{Path(self.weights).name} ({digest})"
+
     def split(self) -> tuple[LabelledImages, LabelledImages]:
         """The labelled set and the stream: the same for every method and seed."""
         data = load_dataset(self.data)
         official = known_classes(self.protocol, data.classes)  # also checks that this is that data set
         known = official if self.class_seed is None else None
         return split_protocol(data, known, fraction=labelled_fraction(), seed=self.class_seed or 0)
+
+    def about(self, labelled: LabelledImages, stream: LabelledImages) -> dict[str, Any]:
+        """What a result says of its data and how it was asked; equal for all results of a table."""
+        names = [Path(item_name(item, position)).name for position, item in enumerate(stream.items)]
+        listed = "\n".join(f"{name}:{label}" for name, label in zip(names, stream.labels, strict=True))
+        return {
+            "protocol": self.protocol, "class_seed": self.class_seed, "labelled": len(labelled), "stream": len(stream),
+            "known": len(labelled.classes), "classes": len(set(labelled.classes) | set(stream.classes)),
+            "hash": hashlib.blake2b(listed.encode(), digest_size=8).hexdigest(),
+        }  # fmt: skip
 
     def folder(self, out: str | os.PathLike) -> Path:
         classes = "official" if self.class_seed is None else f"class-seed-{self.class_seed}"
@@ -123,30 +144,34 @@ def run_table1(
 
     Raises:
         SettingsError: a method that no row has, or no seed.
-        DataError: the data is not this benchmark's.
+        WeightsError: there is no such weight file.
+        DataError: the data is not this benchmark's, `out` cannot be written, or it holds results of other data.
     """
     rows = _chosen(methods)
+    if bench.weights not in (None, RANDOM) and not Path(bench.weights).is_file():
+        raise WeightsError(f"there is no weight file {bench.weights}.")
     seeds = sorted(set(seeds))
     if not seeds or seeds[0] < 0:
         raise SettingsError(f"seeds={seeds}: give at least one, from 0 up.")
     reporter = reporter or Reporter()
     folder = bench.folder(out)
-    split: tuple[LabelledImages, LabelledImages] | None = None
+    _check_writable(folder)
+    split = bench.split()
+    about = bench.about(*split)
     results: dict[str, list[dict[str, Any]]] = {row.name: [] for row in rows}
     missing: dict[str, str] = {}
     for seed in seeds:
         for row in rows:
             path = folder / f"{row.slug}-seed{seed}.json"
             if not path.is_file() and row.name not in missing:
-                split = split or bench.split()
                 reporter.say(f"{row.name}, seed {seed}")
                 try:
-                    _write(path, _measure(row, seed, bench, split, reporter))
+                    _write(path, _measure(row, seed, bench, split, reporter) | {"data": about})
                 except WeightsError as error:
                     missing[row.name] = str(error)
                     reporter.say(f"{row.name} is left out: {error}")
             if path.is_file():
-                results[row.name].append(_read(path))
+                results[row.name].append(_read(path, bench, about))
     return {name: found for name, found in results.items() if found}, missing
 
 
@@ -175,21 +200,16 @@ def _measure(
         "preset": run.config["preset"],
         "settings": row.settings,
         "seed": seed,
-        "command": row.command(seed, short=bench.short, backbone=bench.backbone),
-        "data": {
-            "protocol": bench.protocol, "class_seed": bench.class_seed, "labelled": len(labelled),
-            "stream": len(stream), "known": len(labelled.classes),
-            "classes": len(set(labelled.classes) | set(stream.classes)),
-        },
+        "command": row.command(seed, bench),
         "backbone": bench.backbone,
-        "weights": "pretrained" if bench.weights is None else Path(bench.weights).name,
+        "weights": bench.source,
         "threshold": run.config["threshold"],
         "share": run.config["share"],
         "commit": commit(),
         "newfound": newfound.__version__,
         "seconds": {"train": round(trained - start, 1), "evaluate": round(time.perf_counter() - trained, 1)},
         "result": {key: value for key, value in result.items() if key in KEPT},
-    }  # fmt: skip
+    }
 
 
 def commit() -> str:
@@ -206,9 +226,18 @@ def commit() -> str:
         return "unknown"
 
 
+def _check_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise DataError(f"results cannot be written to {folder}: {error.strerror}.") from error
+
+
 def _write(path: Path, value: dict[str, Any]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
         part.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         os.replace(part, path)
@@ -216,8 +245,19 @@ def _write(path: Path, value: dict[str, Any]) -> None:
         raise DataError(f"the result cannot be written to {path}: {error.strerror}.") from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, bench: Bench, about: dict[str, Any]) -> dict[str, Any]:
+    """A stored result. Raises DataError if it is damaged, or of other data, weights or orders than asked for."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        found = stored["data"] | {"weights": stored.get("weights"), "orders": stored["result"]["orders"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"the result {path} cannot be read ({error}); remove it to measure it again.") from error
+    asked = about | {"weights": bench.source, "orders": bench.orders}
+    # A result of an earlier version may say less of itself.
+    told = {key: value for key, value in found.items() if key in asked and (value is not None or key == "class_seed")}
+    differing = [f"{key} {value} instead of {asked[key]}" for key, value in told.items() if value != asked[key]]
+    if differing:
+        raise DataError(
+            f"the result {path} is of {', '.join(differing)}: choose another folder, or remove it to measure it again."
+        )
+    return stored

@@ -48,9 +48,13 @@ def caption(results: Results) -> str:
     return (
         f"{data['protocol']}, {classes} {data['known']} known classes of {data['classes']}, {data['labelled']:,} "
         f"labelled and {data['stream']:,} streamed images; backbone {one['backbone']}; mean (± standard deviation of "
-        f"All) over seeds and {one['result']['orders']} random stream orders each; newfound {one['newfound']}, commit "
+        f"All) over seeds and {_orders(one['result']['orders'])} each; newfound {one['newfound']}, commit "
         f"{', '.join(commits)}."
     )
+
+
+def _orders(count: int) -> str:
+    return "one random stream order" if count == 1 else f"{count} random stream orders"
 
 
 def markdown(results: Results) -> str:

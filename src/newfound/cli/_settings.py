@@ -8,9 +8,11 @@ from typing import Any
 
 from newfound.errors import SettingsError
 
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
+
 
 def parse_settings(pairs: Iterable[str], method: str, options: Collection[str]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; a value is JSON where it can be read as that, else text.
+    """Read NAME=VALUE pairs; a value is JSON (or Python's True, False, None) where it can be read as that, else text.
 
     Args:
         method: whose settings they are; one of `newfound.methods()`.
@@ -40,6 +42,8 @@ def _value(text: str) -> Any:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not a setting")
 
+    if text.strip().lower() in _WORDS:
+        return _WORDS[text.strip().lower()]
     try:
         return json.loads(text, parse_constant=refuse)  # NaN and Infinity would pass every comparison
     except ValueError:

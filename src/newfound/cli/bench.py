@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import AsJson, print_json, print_table, say, use_threads, watcher
+from newfound.cli._common import FAILED, AsJson, print_json, print_table, say, watcher
 from newfound.errors import SettingsError
 
 app = typer.Typer(no_args_is_help=True)
@@ -25,7 +25,13 @@ def bench() -> None:
 @app.command()
 def table1(
     data: Annotated[str, typer.Argument(metavar="DATA", help="The data set: a folder with one folder a class.")],
-    protocol: Annotated[str, typer.Option(help="The benchmark: cub, pets, ... (`newfound split --help`).")],
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="The benchmark: cub, cars, pets, food101, cifar10, cifar100, imagenet100, inat2017_animalia, "
+            "inat2017_arachnida, inat2017_fungi or inat2017_mollusca."
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept; those there are not run again.")],
     seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Training seeds.")] = "0,1,2",
     orders: Annotated[int, typer.Option(min=1, metavar="N", help="Random stream orders for each seed.")] = 3,
@@ -44,24 +50,23 @@ def table1(
                      show_default="the official classes"),
     ] = None,
     short: Annotated[bool, typer.Option("--short/--full", help="15 epochs on cached views, or all of it.")] = True,
-    threads: Annotated[int, typer.Option(min=1, metavar="N", help="Processor threads.")] = 2,
     as_json: AsJson = False,
 ) -> None:
-    """Train and score every method on one data set: Table 1 of the paper.
+    """Train and score LTC and all it is compared with on one data set: Table 1.
 
     \bnewfound bench table1 pets/ --protocol pets --out results/
     newfound bench table1 cub/ --protocol cub --out results/ --method ltc --method smile --seeds 0
 
     Each method is trained at each seed on the same labelled images and scored
     on the same stream in several orders. Every result is kept as a file, so an
-    interrupted table goes on when the command is given again. The table is
-    written as Markdown, CSV and LaTeX beside the results.
+    interrupted table goes on when the command is given again. The table of the
+    methods and seeds that were asked for is written as Markdown, CSV and LaTeX
+    beside the results. `newfound --threads N bench ...` limits the threads.
     """  # fmt: skip
     from newfound.backbone import DEFAULT
     from newfound.benchmarks import tables
     from newfound.benchmarks.table1 import Bench, run_table1
 
-    use_threads(threads)
     bench = Bench(data, protocol, backbone or DEFAULT, class_seed, orders, short, weights)
     results, missing = run_table1(bench, out, seeds=_seeds(seeds), methods=method, reporter=watcher())
     if results:
@@ -74,8 +79,10 @@ def table1(
     if results:
         print_table(tables.rows_of(results))
         typer.echo(tables.caption(results))
-    for name, reason in missing.items():
-        say(f"{name} is not in the table: {reason}")
+    if missing:
+        say(f"not in the table: {'; '.join(missing)}")
+    if not results:
+        raise typer.Exit(FAILED)
 
 
 def _seeds(text: str) -> list[int]:

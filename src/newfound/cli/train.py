@@ -150,4 +150,6 @@ def _print_summary(run: Run, out: Path, seconds: float) -> None:
 
 def _in_words(threshold: float, rule: str) -> str:
     value = f"{threshold:.2f}"
-    return f"{value}, {rule.removeprefix(f'threshold {value}, ')}"
+    if rule.startswith(f"threshold {value}"):  # a rehearsal's rule says the value itself
+        return rule.removeprefix("threshold ")
+    return f"{value}, {rule}"

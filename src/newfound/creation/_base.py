@@ -47,6 +47,9 @@ class Creator(Protocol):
 
     spaces: ClassVar[tuple[str, ...]]  # "pixels", "tokens" or both: what inputs it can work on
 
+    def ready(self) -> None:
+        """Fetch what it needs besides the model; raises SettingsError or WeightsError if that cannot be had."""
+
     def __call__(
         self, inputs: Tensor, targets: Tensor, model: Model, reference: Tensor, rng: np.random.Generator
     ) -> Tensor:

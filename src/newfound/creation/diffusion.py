@@ -6,7 +6,7 @@ This is the generator of DiffGRE (ICCV 2025). It needs `diffusers` and the weigh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -90,7 +90,7 @@ class Diffusion(Mixup):
         return self._to_inputs(images, inputs, model.pixels)
 
     def _ready(self, device: torch.device) -> Any:
-        pipe = self._loaded.to(device) if isinstance(self.pipeline, str) else self.pipeline
+        pipe = _load(self.pipeline).to(device) if isinstance(self.pipeline, str) else self.pipeline
         channels = getattr(getattr(pipe, "vae", None), "config", {}).get("latent_channels")
         if channels != _LATENT_CHANNELS:
             raise SettingsError(
@@ -99,29 +99,10 @@ class Diffusion(Mixup):
             )
         return pipe
 
-    @cached_property
-    def _loaded(self) -> Any:
-        try:
-            from diffusers import StableDiffusionImg2ImgPipeline
-
-            pipe = StableDiffusionImg2ImgPipeline.from_pretrained(
-                self.pipeline, safety_checker=None, requires_safety_checker=False, use_safetensors=True,
-                low_cpu_mem_usage=find_spec("accelerate") is not None,  # diffusers warns where it is not installed
-            )  # fmt: skip
-        except ImportError as error:
-            raise SettingsError(
-                f"the creator diffusion needs the packages diffusers and transformers: "
-                f"pip install 'newfound[diffusion]' ({error})."
-            ) from error
-        except Exception as error:  # no network, no such id, no right to it, a file missing or damaged: many kinds
-            raise WeightsError(
-                f"the diffusion pipeline {self.pipeline!r} cannot be had here ({type(error).__name__}). Needed are all "
-                f"parts of a Stable Diffusion pipeline (model_index.json, vae, text_encoder, tokenizer, unet and "
-                f"scheduler, weights as safetensors): give a local folder that holds them with pipeline=PATH, or "
-                f"connect to the model hub (Hugging Face)."
-            ) from error
-        pipe.set_progress_bar_config(disable=True)
-        return pipe
+    def ready(self) -> None:
+        """Load the pipeline, if it is given by name."""
+        if isinstance(self.pipeline, str):
+            _load(self.pipeline)
 
     def _encode(self, pipe: Any, images: Tensor) -> Tensor:
         """Latents of images in [0, 1], as the pipeline's own encoding would give them but without its noise."""
@@ -143,6 +124,31 @@ class Diffusion(Mixup):
     def _to_inputs(images: Tensor, inputs: Tensor, scale: PixelScale) -> Tensor:
         height, width = inputs.shape[2:]
         return scale.to_inputs(_resize(images, (height, width))).to(inputs)
+
+
+@lru_cache(maxsize=1)  # a pipeline takes gigabytes, and is asked for at every rehearsal
+def _load(name: str) -> Any:
+    try:
+        from diffusers import StableDiffusionImg2ImgPipeline
+
+        pipe = StableDiffusionImg2ImgPipeline.from_pretrained(
+            name, safety_checker=None, requires_safety_checker=False, use_safetensors=True,
+            low_cpu_mem_usage=find_spec("accelerate") is not None,  # without it, diffusers would warn and do the same
+        )  # fmt: skip
+    except ImportError as error:
+        raise SettingsError(
+            f"the creator diffusion needs the packages diffusers and transformers: "
+            f"pip install 'newfound[diffusion]' ({error})."
+        ) from error
+    except Exception as error:  # no network, no such id, no right to it, a file missing or damaged: many kinds
+        raise WeightsError(
+            f"the diffusion pipeline {name!r} cannot be had here ({type(error).__name__}). Needed are all parts of a "
+            f"Stable Diffusion pipeline (model_index.json, vae, text_encoder, tokenizer, unet and scheduler, weights "
+            f"as safetensors): give a local folder that holds them with pipeline=PATH (--set pipeline=PATH), or "
+            f"connect to the model hub (Hugging Face). Other creators, such as creator=mixup, need none."
+        ) from error
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
 
 
 def slerp(first: Tensor, second: Tensor, share: Tensor) -> Tensor:

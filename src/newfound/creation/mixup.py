@@ -36,6 +36,9 @@ class Mixup:
         if not 0 <= self.min_lambda <= 0.5:
             raise SettingsError(f"min_lambda={self.min_lambda}: it must lie in [0, 0.5].")
 
+    def ready(self) -> None:
+        """Nothing to fetch."""
+
     def __call__(
         self, inputs: Tensor, targets: Tensor, model: Model, reference: Tensor, rng: np.random.Generator
     ) -> Tensor:

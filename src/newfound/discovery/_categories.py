@@ -68,6 +68,8 @@ class Categories:
         Raises:
             SettingsError: No ids, ids that were never given out, or two known categories.
         """
+        if not isinstance(ids, Iterable):
+            raise SettingsError(f"merge needs the ids of several categories, such as [7, 9], not {ids!r}")
         homes = np.unique(self.resolve(list(ids)))
         if not homes.size or homes[0] < 0:
             raise SettingsError("merge needs the ids of the categories to make one of")

@@ -15,7 +15,17 @@ from newfound.discovery._hamming import Words
 from newfound.discovery._owned import Owned, categories_for, majority
 from newfound.discovery._readings import bit_rows, code_rows, real_rows
 from newfound.discovery._rows import Rows
-from newfound.discovery.coding import Bits, Coding, coding_from_state, coding_state, radius_of, score_of
+from newfound.discovery.coding import (
+    Bits,
+    Coding,
+    GroupArgmax,
+    SignCode,
+    TopK,
+    coding_from_state,
+    coding_state,
+    radius_of,
+    score_of,
+)
 from newfound.discovery.decisions import Decisions
 from newfound.errors import SettingsError
 
@@ -52,6 +62,8 @@ class CodeDictionary(Owned):
     """
 
     def __init__(self, codes: Any, owners: Any, known: int, coding: Coding, threshold: float = 1.0) -> None:
+        if not isinstance(coding, SignCode | TopK | GroupArgmax):
+            raise SettingsError(f"coding is a SignCode, a TopK or a GroupArgmax, such as SignCode(12), not {coding!r}")
         self._coding = coding
         self.threshold = threshold
         self._fill(codes, owners, categories_for(known))

@@ -46,7 +46,7 @@ class SignCode:
     length: int
 
     def __post_init__(self) -> None:
-        if self.length < 1:
+        if not _whole(self.length) or self.length < 1:
             raise SettingsError(f"a sign code of length {self.length}: it has at least one bit")
 
     @property
@@ -78,7 +78,7 @@ class TopK:
     k: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.k < self.dimension:
+        if not (_whole(self.dimension, self.k) and 1 <= self.k < self.dimension):
             raise SettingsError(f"the top k={self.k} of {self.dimension} values: k lies between 1 and dimension - 1")
 
     @property
@@ -110,7 +110,8 @@ class GroupArgmax:
     groups: int
 
     def __post_init__(self) -> None:
-        if self.groups < 1 or self.dimension % self.groups or self.dimension < 2 * self.groups:
+        whole = _whole(self.dimension, self.groups) and self.groups >= 1
+        if not whole or self.dimension % self.groups or self.dimension < 2 * self.groups:
             raise SettingsError(
                 f"{self.groups} groups of {self.dimension} values: they are equal parts of at least two values each"
             )
@@ -128,6 +129,10 @@ class GroupArgmax:
 
     def _parts(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows.reshape(len(rows), self.groups, self.dimension // self.groups)
+
+
+def _whole(*values: Any) -> bool:
+    return all(isinstance(value, int | np.integer) for value in values)
 
 
 def score_of(distance: Any, span: int) -> Any:

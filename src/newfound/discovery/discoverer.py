@@ -101,6 +101,8 @@ class Discoverer:
 
     def merge(self, categories: Iterable[int]) -> Category:
         """Make one category of several: the known one, else the oldest, lives on; all ids stay valid."""
+        if not isinstance(categories, Iterable):
+            raise SettingsError(f"merge needs the ids of several categories, such as [7, 9], not {categories!r}.")
         ids = [self.category(c).id for c in categories]
         survivor = self.dictionary.merge(ids)
         self._follow_merges()

@@ -61,6 +61,12 @@ class HashSettings(CodeSettings):
             raise SettingsError(f"hidden={self.hidden}: a layer has at least one unit.")
 
 
+def check_bits(bits: int, classes: int) -> None:
+    """Raise SettingsError if there are fewer codes than classes."""
+    if 2**bits < classes:
+        raise SettingsError(f"bits={bits}: so short codes cannot tell {classes} classes apart; take more bits.")
+
+
 class CodeMethod(Method):
     """A sample's category is that of the nearest known or discovered code.
 

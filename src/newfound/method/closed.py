@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from newfound.method.baseline import Baseline
+from dataclasses import dataclass
+
+from newfound.errors import SettingsError
+from newfound.method.baseline import Baseline, BaselineSettings
+
+
+@dataclass(frozen=True)
+class ClosedSettings(BaselineSettings):
+    """The baseline's; a threshold of one's own would contradict a closed set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.threshold, str):
+            raise SettingsError(
+                f"threshold={self.threshold}: closed gives every image to a known class; for a threshold take the "
+                f"method baseline."
+            )
 
 
 class Closed(Baseline):
@@ -10,4 +26,5 @@ class Closed(Baseline):
 
     name = "closed"
     about = "the control: trained like the baseline, gives every image to a known class"
+    settings_class = ClosedSettings
     discovers = False

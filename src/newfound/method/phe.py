@@ -14,7 +14,7 @@ from newfound import losses
 from newfound.discovery.coding import SignCode
 from newfound.errors import SettingsError
 from newfound.method._base import Batch
-from newfound.method._hashing import PRESETS, CodeMethod, HashMLP, HashSettings, standardised, start_small
+from newfound.method._hashing import PRESETS, CodeMethod, HashMLP, HashSettings, check_bits, standardised, start_small
 
 _EPS = 1e-4  # of the prototypes' activation
 _ZERO = 1e-20  # a squared distance below it is one of rounding; at 0 the root has no gradient
@@ -85,6 +85,7 @@ class PHE(CodeMethod):
 
     def __init__(self, dim: int, classes: int, settings: PHESettings) -> None:
         super().__init__(dim, classes, settings)
+        check_bits(settings.bits, classes)
         s = settings
         self.added = nn.Sequential(nn.Linear(dim, s.dimension), nn.GELU()).apply(start_small)
         self.prototypes = nn.Parameter(torch.rand(classes, s.per_class, s.dimension))

@@ -19,7 +19,7 @@ class RankStatSettings(ProjectionSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.top < self.dimension:
-            raise SettingsError(f"top={self.top}: choose from 1 to {self.dimension - 1}, below the dimension.")
+            raise SettingsError(f"top={self.top}: it lies between 1 and dimension - 1, here {self.dimension - 1}.")
 
 
 class RankStat(ProjectionMethod):

@@ -22,6 +22,8 @@ class SLCSettings(BaselineSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.threshold == "adaptive":
+            raise SettingsError('threshold="adaptive": SLC learns no radius; take "rehearsed" or a number.')
         if self.update != "fixed":
             raise SettingsError(f'update={self.update!r}: a leader stays the sample that it is; take update="fixed".')
         if self.merge_every is not None:

@@ -12,7 +12,15 @@ from newfound import losses
 from newfound.discovery.coding import SignCode
 from newfound.errors import SettingsError
 from newfound.method._base import Batch
-from newfound.method._hashing import CodeMethod, HashMLP, HashSettings, RunningNorm, standardised, start_small
+from newfound.method._hashing import (
+    CodeMethod,
+    HashMLP,
+    HashSettings,
+    RunningNorm,
+    check_bits,
+    standardised,
+    start_small,
+)
 
 _SERIES_BELOW = 0.03  # where v / tanh(v) and its gradient are better taken from their series
 
@@ -49,6 +57,7 @@ class SMILE(CodeMethod):
 
     def __init__(self, dim: int, classes: int, settings: SMILESettings) -> None:
         super().__init__(dim, classes, settings)
+        check_bits(settings.bits, classes)
         self.mlp = HashMLP(dim, settings.hidden)
         self.sign = self._branch()
         self.magnitude = self._branch()
