@@ -422,5 +422,5 @@ def test_where_nothing_can_be_rehearsed_the_trained_method_says_its_own_cut(fit_
 
 
 def test_a_last_step_that_breaks_the_weights_is_not_blamed_on_an_image(fit_tiny, pictures):
-    with pytest.raises(NewfoundError, match="diverged.*lower rate"):
+    with pytest.raises(NewfoundError, match=r"diverged.*lower rate"):
         fit_tiny(pictures(kinds=2, each=4), method="smile", preset="default", lr=1e30, epochs=1, warmup_epochs=0)

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from newfound.checkpoints import Checkpoint
+from newfound.errors import ImageError
 from newfound.features import Encoder, Progress
 from newfound.images import content_hash
 from newfound.method import Known, Method, Settings
-from newfound.training import EpochEnd, Trained, learn
+from newfound.training import EpochEnd, Trained, diverged, learn
 
 
 def train(
@@ -46,6 +47,11 @@ def train(
         encoder, items, targets, method,
         seed=seed, fabric=fabric, checkpoint=checkpoint, progress=progress, on_epoch=on_epoch,
     )  # fmt: skip
+    if settings.epochs:
+        try:
+            encoder.features(items[:1])
+        except ImageError as error:  # the image was fine before: the last step was too long
+            raise diverged("features are no longer finite", settings.epochs - 1, settings.lr) from error
     trained.created = len(images)
     return trained
 

@@ -151,8 +151,6 @@ def learn(
         if on_epoch:
             on_epoch(row)
     learner.eval()
-    if not all(bool(torch.isfinite(p).all()) for p in _learning(learner)):
-        raise _diverged("weights are no longer finite", settings.epochs - 1, settings.lr)
     return trained
 
 
@@ -274,10 +272,11 @@ class _FreshViews:
 
 def _check_finite(loss: Tensor, epoch: int, rate: float) -> None:
     if not bool(torch.isfinite(loss)):
-        raise _diverged(f"the loss became {float(loss.detach())}", epoch, rate)
+        raise diverged(f"the loss became {float(loss.detach())}", epoch, rate)
 
 
-def _diverged(what: str, epoch: int, rate: float) -> NewfoundError:
+def diverged(what: str, epoch: int, rate: float) -> NewfoundError:
+    """The error for a training that has left all bounds."""
     return NewfoundError(
         f"{what} in epoch {epoch + 1} at learning rate {rate:g}: training has diverged. Try a lower rate "
         f"(--set lr={rate / 10:g}) or full precision."
