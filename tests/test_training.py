@@ -147,7 +147,7 @@ def test_other_methods_resume_too(train, tmp_path, method):
 
 def test_the_checkpoint_of_another_training_is_refused_and_named(train, tmp_path):
     train(epochs=1, learn_options={"checkpoint": Checkpoint(tmp_path, {"seed": 0, "lr": 0.1})})
-    with pytest.raises(RunError, match=r"another lr.*overwrite") as caught:
+    with pytest.raises(RunError, match=r"differs in lr.*overwrite") as caught:
         train(epochs=1, learn_options={"checkpoint": Checkpoint(tmp_path, {"seed": 0, "lr": 0.2})})
     assert "seed" not in str(caught.value)
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def teach(fit_tiny, pictures, tiny_pipeline_folder):
     """teach(method, backbone, cached, **options): a run that knows two classes."""
 
-    def train(name: str, backbone: str = CNN, *, cached: bool = True, **options):
+    def train(name: str, backbone: str = CNN, *, cached: bool = True, data=None, **options):
         has = {field.name for field in dataclasses.fields(get_method(name).settings_class)}
         wanted = {"pipeline": tiny_pipeline_folder, "steps": 2, "cached": cached, "lr": 3e-4, "head_lr": 1e-3}
         if not cached:
@@ -35,7 +35,8 @@ def teach(fit_tiny, pictures, tiny_pipeline_folder):
         if learns(name):
             options = {"epochs": 6, "batch_size": 6} | options
         chosen = {key: value for key, value in wanted.items() if key in has}
-        return fit_tiny(pictures(KNOWN, EACH), method=name, backbone=backbone, preset="default", **chosen | options)
+        data = pictures(KNOWN, EACH) if data is None else data
+        return fit_tiny(data, method=name, backbone=backbone, preset="default", **chosen | options)
 
     return train
 
@@ -238,9 +239,9 @@ def test_an_image_that_cannot_be_read_gets_its_error_and_the_stream_goes_on(taug
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_data_and_settings_that_cannot_be_are_refused_alike(fit_tiny, pictures, name):
+def test_data_and_settings_that_cannot_be_are_refused_alike(teach, fit_tiny, pictures, name):
     with pytest.raises(DataError):
-        fit_tiny(([], []), method=name)
+        teach(name, data=([], []))
     with pytest.raises(SettingsError, match=f"{name} has no setting 'telepathy'"):
         fit_tiny(pictures(KNOWN, EACH), method=name, telepathy=True)
     for bad in ({"threshold": 2.0}, {"threshold": "by magic"}, {"lr": -1.0}, {"batch_size": 0}):

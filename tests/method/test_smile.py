@@ -142,7 +142,7 @@ def test_a_method_built_again_from_its_settings_and_weights_reads_the_same(toy):
 def test_a_rehearsal_tries_every_radius_up_to_half_of_the_bits(toy):
     cuts = toy.build(SMILE, **SMALL, bits=12).cuts()
     assert cuts == pytest.approx([6 / 12, 7 / 12, 8 / 12, 9 / 12, 10 / 12, 11 / 12, 1])
-    assert toy.build(SMILE, **SMALL, bits=1).cuts().tolist() == [1.0]
+    assert toy.build(SMILE, classes=2, **SMALL, bits=1).cuts().tolist() == [1.0]
 
 
 def test_its_own_rule_is_equal_codes(toy):

@@ -19,7 +19,11 @@ from newfound.cli._common import FAILED, AsJson, print_json
 from newfound.errors import NewfoundError
 
 _REQUIRED = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scipy", "scikit-learn", "pillow")
-_OPTIONAL = {"tensorboard": "training curves in TensorBoard"}
+_OPTIONAL = {
+    "tensorboard": "training curves in TensorBoard",
+    "diffusers": "the creator diffusion",
+    "transformers": "the creator diffusion",
+}
 _PATIENCE = 3.0  # seconds that the model hub has to answer in
 
 
