@@ -12,7 +12,7 @@ import pytest
 import newfound as nf
 from newfound.benchmarks import table1, tables
 from newfound.benchmarks.table1 import ROWS, Bench, Row, run_table1
-from newfound.errors import DataError, SettingsError, WeightsError
+from newfound.errors import DataError, MissingFileError, SettingsError, WeightsError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {"epochs": 1, "batch_size": 16, "views": 2}
@@ -22,7 +22,7 @@ QUICK = {"epochs": 1, "batch_size": 16, "views": 2}
 def bench(write_folder, tiny_weights, tmp_path_factory) -> Bench:
     """Ten kinds of pictures in the place of CIFAR-10's ten classes."""
     data = write_folder(tmp_path_factory.mktemp("ten"), kinds=10, each=4)
-    return Bench(str(data), "cifar10", "test_efficientnet", orders=2, weights=tiny_weights())
+    return Bench("cifar10", str(data), "test_efficientnet", orders=2, weights=tiny_weights(), check=False)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_result_tells_where_it_comes_from(bench, two_rows, tmp_path):
 
 
 def test_another_draw_of_the_known_classes_is_kept_apart(bench, two_rows, tmp_path):
-    other = Bench(bench.data, "cifar10", bench.backbone, class_seed=3, orders=1, weights=bench.weights)
+    other = dataclasses.replace(bench, class_seed=3, orders=1)
     assert bench.split()[0].classes != other.split()[0].classes
     run_table1(other, tmp_path, seeds=[0], methods=["frozen"])
     assert not list(bench.folder(tmp_path).glob("*.json"))
@@ -97,8 +97,10 @@ def test_wrong_requests_are_refused(bench, tmp_path):
         run_table1(bench, tmp_path, methods=["telepathy"])
     with pytest.raises(SettingsError, match="seeds"):
         run_table1(bench, tmp_path, seeds=[])
-    with pytest.raises(DataError, match="37 classes"):
-        run_table1(Bench(bench.data, "pets"), tmp_path)
+    with pytest.raises(MissingFileError, match="37 classes"):
+        run_table1(Bench("pets", bench.data), tmp_path)
+    with pytest.raises(DataError, match="50,000"):
+        run_table1(dataclasses.replace(bench, check=True), tmp_path)
 
 
 @pytest.mark.parametrize(

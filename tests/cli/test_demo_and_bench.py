@@ -64,3 +64,30 @@ def test_bench_speed_refuses_a_stage_that_does_not_exist(invoke):
     result = invoke("bench", "speed", "--only", "telepathy")
     assert result.exit_code == 2
     assert "there is no stage telepathy" in result.stderr
+
+
+def test_bench_data_tells_which_data_sets_are_here(invoke, tmp_path, monkeypatch):
+    for number in range(37):
+        (tmp_path / "pets" / f"{number + 1:02}.breed").mkdir(parents=True)
+        for image in range(4):
+            (tmp_path / "pets" / f"{number + 1:02}.breed" / f"{image}.jpg").write_bytes(b"")
+    monkeypatch.setenv("NEWFOUND_DATA", str(tmp_path))
+    rows = {row["name"]: row for row in json.loads(invoke("bench", "data", "--json").stdout)}
+    pets = rows["Oxford-IIIT Pet"]
+    assert (pets["|D_S| here"], pets["|D_Q| here"]) == ("38", "110")
+    assert "misprint" in pets["classes"]
+    assert rows["CUB-200-2011"]["|D_S| here"] == "-"
+    assert "Oxford-IIIT Pet" in invoke("bench", "data").stdout
+
+
+def test_bench_data_says_where_to_get_what_no_program_can_fetch(invoke, tmp_path):
+    result = invoke("bench", "data", "--download", "cub", "--root", tmp_path)
+    assert result.exit_code == 1
+    assert str(tmp_path) in result.stderr
+
+
+def test_bench_table1_without_data_says_where_it_looked(invoke, tmp_path, monkeypatch):
+    monkeypatch.delenv("NEWFOUND_DATA", raising=False)
+    result = invoke("bench", "table1", "--protocol", "pets", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "NEWFOUND_DATA" in result.stderr

@@ -19,8 +19,8 @@ from typing import Any
 
 import newfound
 from newfound.backbone import DEFAULT
-from newfound.benchmarks.splits import known_classes, labelled_fraction
-from newfound.datasets import LabelledImages, item_name, load_dataset, split_protocol
+from newfound.benchmarks.data import protocol_split
+from newfound.datasets import LabelledImages, item_name
 from newfound.errors import DataError, SettingsError, WeightsError
 from newfound.fitting import fit
 from newfound.progress import Reporter
@@ -79,21 +79,23 @@ class Bench:
     """What all results of a table have in common.
 
     Args:
-        data: the folder of class folders.
-        protocol: the benchmark whose official known classes are taken.
+        protocol: the benchmark whose data and official known classes are taken.
+        data: its folder, in its official layout or with one folder a class; None looks for it in NEWFOUND_DATA.
         class_seed: another draw of the known classes instead, to choose settings on; None for the official ones.
         orders: random stream orders for each result.
         short: the presets' form for small machines.
         weights: a local file for the backbone, if its own cannot be had.
+        check: whether sizes that are not the data set's are an error.
     """
 
-    data: str
     protocol: str
+    data: str | None = None
     backbone: str = DEFAULT
     class_seed: int | None = None
     orders: int = 3
     short: bool = True
     weights: str | None = None
+    check: bool = True
 
     @property
     def source(self) -> str:
@@ -105,10 +107,7 @@ class Bench:
 
     def split(self) -> tuple[LabelledImages, LabelledImages]:
         """The labelled set and the stream: the same for every method and seed."""
-        data = load_dataset(self.data)
-        official = known_classes(self.protocol, data.classes)  # also checks that this is that data set
-        known = official if self.class_seed is None else None
-        return split_protocol(data, known, fraction=labelled_fraction(), seed=self.class_seed or 0)
+        return protocol_split(self.protocol, self.data, self.class_seed, check=self.check)
 
     def about(self, labelled: LabelledImages, stream: LabelledImages) -> dict[str, Any]:
         """What a result says of its data and how it was asked; equal for all results of a table."""

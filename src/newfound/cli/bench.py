@@ -17,14 +17,14 @@ app = typer.Typer(no_args_is_help=True)
 def bench() -> None:
     """Measure newfound on this machine.
 
-    \bnewfound bench table1 pets/ --protocol pets --out results/
+    \bnewfound bench data
+    newfound bench table1 pets/ --protocol pets --out results/
     newfound bench speed
     """
 
 
 @app.command()
 def table1(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="The data set: a folder with one folder a class.")],
     protocol: Annotated[
         str,
         typer.Option(
@@ -33,6 +33,11 @@ def table1(
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept; those there are not run again.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", help="Its folder, as published or with one folder a class.",
+                       show_default="looked for in the folder that NEWFOUND_DATA names"),
+    ] = None,
     seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Training seeds.")] = "0,1,2",
     orders: Annotated[int, typer.Option(min=1, metavar="N", help="Random stream orders for each seed.")] = 3,
     method: Annotated[
@@ -67,7 +72,7 @@ def table1(
     from newfound.benchmarks import tables
     from newfound.benchmarks.table1 import Bench, run_table1
 
-    bench = Bench(data, protocol, backbone or DEFAULT, class_seed, orders, short, weights)
+    bench = Bench(protocol, data, backbone or DEFAULT, class_seed, orders, short, weights)
     results, missing = run_table1(bench, out, seeds=_seeds(seeds), methods=method, reporter=watcher())
     if results:
         folder = bench.folder(out)
@@ -90,6 +95,33 @@ def _seeds(text: str) -> list[int]:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         raise SettingsError(f"--seeds {text}: give whole numbers with commas between them, such as 0,1,2.") from None
+
+
+@app.command()
+def data(
+    download: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Fetch this data set, where a program can.")
+    ] = None,
+    root: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where data sets are.", show_default="NEWFOUND_DATA")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The data sets of the paper: classes, sizes, and which of them are here.
+
+    \bNEWFOUND_DATA=/data newfound bench data
+    newfound bench data --download pets --root /data
+    """
+    from newfound.benchmarks import data as sets
+
+    if download is not None:
+        say(f"{download}: {sets.download(download, root)}")
+    rows = sets.statistics_table(sets.statistics(root))
+    if as_json:
+        header, *body = rows
+        print_json([dict(zip(["name", *header[1:]], row, strict=True)) for row in body])
+        return
+    print_table(rows)
 
 
 @app.command()
