@@ -35,7 +35,7 @@ def table1(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept; those there are not run again.")],
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="Its folder, as published or with one folder a class.",
+        typer.Argument(metavar="DATA", help="Its folder, as published or with one folder a class.",
                        show_default="looked for in the folder that NEWFOUND_DATA names"),
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Training seeds.")] = "0,1,2",
