@@ -161,7 +161,7 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
     if trained.created:
         virtual = trained.method.classes - len(labelled.classes)
         config["created"] = {"images": trained.created, "virtual_classes": virtual}
-        reporter.say(f"learnt from {trained.created} created images too; they are of {virtual} virtual classes")
+        reporter.say(f"learnt from {trained.created} created images too, with {virtual} virtual classes among theirs")
     config["share"] = _share(settings, chosen)
     blend_tail(encoder.backbone, before, config["share"])
     known = teach(encoder, trained.method, items, targets)
