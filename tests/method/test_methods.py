@@ -109,3 +109,11 @@ def test_too_few_bits_for_the_classes_are_refused(name):
     with pytest.raises(SettingsError, match="bits=2: so short codes cannot tell 5 classes apart"):
         cls(4, 5, cls.settings_class(bits=2, hidden=8))
     cls(4, 4, cls.settings_class(bits=2, hidden=8))
+
+
+def test_a_method_that_does_not_say_how_it_reads_a_category_cannot_be_made():
+    class Half(Method):
+        name = "half"
+
+    with pytest.raises(TypeError, match="dictionary"):
+        Half(4, 2, Settings())

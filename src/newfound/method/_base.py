@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,7 @@ class Batch:
     pixels: PixelScale | None = None  # how the inputs were normalised if they are pixels; None for tokens
 
 
-class Method(nn.Module):
+class Method(nn.Module, ABC):
     """The base of all methods.
 
     Class attributes say what it is; `loss` says what it minimises. A method that keeps state between steps updates it
@@ -157,29 +158,29 @@ class Method(nn.Module):
 
     # Discovery
 
+    @abstractmethod
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
         """What the dictionary shall know, from the labelled set's unit features and classes 0 .. K-1."""
-        raise NotImplementedError
 
     def read(self, features: Tensor, known: Known) -> Tensor:
         """What the dictionary is given for unit features: they themselves, or what a head makes of them."""
         return features
 
+    @abstractmethod
     def dictionary(self, known: Known, threshold: float) -> Dictionary:
         """A fresh dictionary that knows what was taught.
 
         Raises:
             NewfoundError: or KeyError, if `known` is not what `teach` gives.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def cuts(self) -> np.ndarray:
         """The thresholds that a rehearsal tries, ascending."""
-        raise NotImplementedError
 
+    @abstractmethod
     def own_cut(self) -> tuple[float, str]:
         """The threshold by the method's own rule, and the rule in words."""
-        raise NotImplementedError
 
 
 def class_means(features: Tensor, targets: Tensor, classes: int) -> Tensor:

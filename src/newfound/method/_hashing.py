@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -79,13 +80,13 @@ class CodeMethod(Method):
     presets = PRESETS
     smallest_batch = 32  # the variance of a few samples is near zero, and a batch norm divides by it
 
+    @abstractmethod
     def coding(self) -> Coding:
         """How the values that `project` gives become bits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def project(self, features: Tensor) -> Tensor:
         """The values that a code is read off, one row for each unit feature."""
-        raise NotImplementedError
 
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
         codes, owners = majority_codes(self.coding().bits(self._values(features)), targets.cpu().numpy())
