@@ -91,3 +91,13 @@ def test_bench_table1_without_data_says_where_it_looked(invoke, tmp_path, monkey
     result = invoke("bench", "table1", "--protocol", "pets", "--out", tmp_path)
     assert result.exit_code == 1
     assert "NEWFOUND_DATA" in result.stderr
+
+
+def test_bench_table1_without_a_single_result_fails_for_people_and_machines(invoke, tmp_path, monkeypatch):
+    from newfound.benchmarks import table1
+
+    monkeypatch.setattr(table1, "run_table1", lambda *a, **k: ({}, {"LTC": "no weights"}))
+    for extra in ([], ["--json"]):
+        result = invoke("bench", "table1", "--protocol", "pets", "--out", tmp_path, *extra)
+        assert result.exit_code == 1
+        assert "not in the table: LTC" in result.stderr

@@ -113,9 +113,14 @@ def print_json(value: Any) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a result to a file. Raises DataError if it cannot be written."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, and the folders on the way. Raises DataError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from error
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import FAILED, AsJson, print_json, print_table, say, watcher
+from newfound.cli._common import FAILED, AsJson, print_json, print_table, say, watcher, write_text
 from newfound.errors import SettingsError
 
 app = typer.Typer(no_args_is_help=True)
@@ -77,11 +77,10 @@ def table1(
     if results:
         folder = bench.folder(out)
         for suffix, text in (("md", tables.markdown), ("csv", tables.as_csv), ("tex", tables.latex)):
-            (folder / f"table1.{suffix}").write_text(text(results), encoding="utf-8")
+            write_text(folder / f"table1.{suffix}", text(results))
     if as_json:
         print_json({"results": results, "missing": missing})
-        return
-    if results:
+    elif results:
         print_table(tables.rows_of(results))
         typer.echo(tables.caption(results))
     if missing:
