@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_dictionary import PlainBook, answers, snapshot
 
 from newfound.discovery import CodeDictionary, GroupArgmax, SignCode, TopK, _hamming
 
 
-class PlainList:
+class PlainList(PlainBook):
     """The dictionary as one would write it down: lists of bits, one code at a time."""
 
     def __init__(self, known_codes, owners, known, span, radius):
-        self.codes = [list(c) for c in known_codes]
-        self.owners = list(owners)
-        self.next_id, self.span, self.radius = known, span, radius
-        self.counts = dict.fromkeys(range(known), 0)
+        super().__init__(map(list, known_codes), owners, known)
+        self.span, self.radius = span, radius
 
     def observe_one(self, code, runners_up, grow=True):
-        away = [sum(a != b for a, b in zip(code, other, strict=True)) for other in self.codes]
+        away = [sum(a != b for a, b in zip(code, other, strict=True)) for other in self.rows]
         score = 1 - min(away) / self.span if away else -1.0
         created = not away or min(away) > self.radius
         category = -1 if created else self.owners[away.index(min(away))]
@@ -31,28 +30,8 @@ class PlainList:
         others = [(owner, 1 - distance / self.span) for distance, owner in ranking]
         others = (others + [(-1, -1.0)] * runners_up)[:runners_up]
         if grow:
-            if created:
-                category = self.next_id
-                self.codes.append(list(code))
-                self.owners.append(category)
-                self.counts[category] = 0
-                self.next_id += 1
-            self.counts[category] += 1
+            category = self.enter(category, created, list(code))
         return category, score, created, others
-
-    def merge(self, ids):
-        home = min(ids)
-        self.owners = [home if owner in ids else owner for owner in self.owners]
-        self.counts[home] = sum(self.counts.pop(i) for i in ids)
-
-
-def answers(out):
-    pairs = [list(zip(*row, strict=True)) for row in zip(out.runners_up_category, out.runners_up_score, strict=True)]
-    return list(zip(out.category.tolist(), out.score.tolist(), out.created.tolist(), pairs, strict=True))
-
-
-def snapshot(dictionary):
-    return {k: v.tobytes() if isinstance(v, np.ndarray) else v for k, v in dictionary.state().items()}
 
 
 @st.composite
@@ -118,7 +97,7 @@ def test_any_batching_gives_what_a_plain_list_gives_one_by_one(story, cuts, runn
     assert given_answers == expected
     assert dict(zip(d.ids.tolist(), d.counts.tolist(), strict=True)) == plain.counts
     assert d.seen == len(stream)
-    assert d.codes.astype(int).tolist() == plain.codes
+    assert d.codes.astype(int).tolist() == plain.rows
     assert d.owners.tolist() == plain.owners
 
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_dictionary import PlainBook, answers, snapshot
 
 from newfound.discovery import LeaderDictionary, PrototypeDictionary, lead, leaders
 from newfound.errors import FeatureError, SettingsError
 
 
-class PlainLeaders:
+class PlainLeaders(PlainBook):
     """Leader clustering as one would write it down; the similarity of two vectors is the prototype dictionary's."""
 
     def __init__(self, rows, owners, known, threshold):
-        self.rows, self.owners = [unit(r) for r in rows], list(owners)
-        self.next_id, self.threshold = known, threshold
-        self.counts = dict.fromkeys(range(known), 0)
+        super().__init__(map(unit, rows), owners, known)
+        self.threshold = threshold
 
     def observe_one(self, feature, runners_up, grow=True):
         scores = [similarity(row, feature) for row in self.rows]
@@ -33,19 +33,8 @@ class PlainLeaders:
                 others.append((self.owners[row], -negative))
         others = (others + [(-1, -1.0)] * runners_up)[:runners_up]
         if grow:
-            if created:
-                category = self.next_id
-                self.rows.append(unit(feature))
-                self.owners.append(category)
-                self.counts[category] = 0
-                self.next_id += 1
-            self.counts[category] += 1
+            category = self.enter(category, created, unit(feature))
         return category, score, created, others
-
-    def merge(self, ids):
-        home = min(ids)
-        self.owners = [home if owner in ids else owner for owner in self.owners]
-        self.counts[home] = sum(self.counts.pop(i) for i in ids)
 
 
 def unit(row):
@@ -54,15 +43,6 @@ def unit(row):
 
 def similarity(row, feature):
     return PrototypeDictionary([row], -1.0).predict(feature).score.item()
-
-
-def answers(out):
-    pairs = [list(zip(*row, strict=True)) for row in zip(out.runners_up_category, out.runners_up_score, strict=True)]
-    return list(zip(out.category.tolist(), out.score.tolist(), out.created.tolist(), pairs, strict=True))
-
-
-def snapshot(dictionary):
-    return {k: v.tobytes() if isinstance(v, np.ndarray) else v for k, v in dictionary.state().items()}
 
 
 @st.composite
