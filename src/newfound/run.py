@@ -115,17 +115,39 @@ class Run:
             orders, seed, class_order, max_clusters: as in `newfound.evaluation.evaluate_stream`.
             threshold: another cut than the run's own.
         """
+        features, labels = self.read_stream(data, reporter)
+        return self.score_stream(
+            features, labels,
+            orders=orders, seed=seed, class_order=class_order, threshold=threshold, max_clusters=max_clusters,
+        )  # fmt: skip
+
+    def read_stream(self, data: Any, reporter: Reporter | None = None) -> tuple[np.ndarray, list]:
+        """What the dictionary is given for each readable image of a labelled data set, and the images' labels."""
         stream = load_dataset(data)
         with (reporter or Reporter()).stage("encoding the stream", len(stream)) as progress:
             features, readable, _ = self.encoder.readable(stream.items, progress)
-        labels = stream.subset(readable).labels
+        return features, stream.subset(readable).labels
+
+    def score_stream(
+        self,
+        features: np.ndarray,
+        labels: list,
+        *,
+        orders: int = 3,
+        seed: int = 0,
+        class_order: bool = False,
+        threshold: float | None = None,
+        max_clusters: int | None = None,
+    ) -> StreamResult:
+        """As `evaluate`, for a stream that `read_stream` has read: other orders or cuts need no image again."""
         names = np.array(self.classes, dtype=object)
+        novelty = self.novelty(features)
 
         def decide(order: np.ndarray) -> tuple[list, np.ndarray, np.ndarray]:
             out = self.dictionary(threshold).observe(features[order])
             discovered = out.category >= len(names)
             answers = [int(c) if new else names[c] for c, new in zip(out.category, discovered, strict=True)]
-            return answers, discovered, self.novelty(features[order])
+            return answers, discovered, novelty[order]
 
         return evaluate_stream(
             decide, labels, self.classes,

@@ -1,0 +1,226 @@
+"""A cell of the paper's evaluation: one method with its settings, trained at one seed on one data set, and scored.
+
+What a cell is called in a table does not matter to it: tables and figures that need the same cell share it. The stream
+selects nothing, neither the epoch nor the threshold nor the seed; oracle scores, which do, are kept apart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import subprocess
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import newfound
+from newfound import presets
+from newfound.backbone import DEFAULT
+from newfound.benchmarks.creation_time import creation_time
+from newfound.benchmarks.data import own_split, protocol_split
+from newfound.benchmarks.oracle import oracle
+from newfound.benchmarks.store import Result
+from newfound.datasets import LabelledImages, item_name
+from newfound.errors import SettingsError, WeightsError
+from newfound.fitting import fit
+from newfound.progress import Reporter
+from newfound.run import Run, load
+from newfound.weights import RANDOM
+
+OWN = "own"  # the name of data that is no benchmark's
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with a preset and the settings that differ from it."""
+
+    method: str
+    preset: str = "default"
+    settings: dict[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all cells of a table have in common: data, backbone, stream orders.
+
+    Args:
+        protocol: the benchmark whose data and official known classes are taken, or "own".
+        data: its folder, in its official layout or with one folder a class; None looks for it in NEWFOUND_DATA.
+        known: for data of one's own, the file that names the known classes.
+        class_seed: another draw of the known classes than the official one, to choose settings on; for data of one's
+            own, another draw of the labelled images.
+        orders: random stream orders for each cell.
+        short: the presets' form for small machines.
+        weights: a local file for the backbone, if its own cannot be had.
+        check: whether sizes that are not the data set's are an error.
+    """
+
+    protocol: str
+    data: str | None = None
+    backbone: str = DEFAULT
+    class_seed: int | None = None
+    orders: int = 3
+    short: bool = True
+    weights: str | None = None
+    known: str | None = None
+    check: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.protocol == OWN) != (self.known is not None):
+            raise SettingsError(
+                "a file of known classes goes with data of one's own: take the two together, or neither."
+            )
+        if self.protocol == OWN and self.data is None:
+            raise SettingsError("data of one's own: say where it is.")
+        if self.orders < 1:
+            raise SettingsError(f"orders={self.orders}: a stream needs at least one.")
+
+    @cached_property
+    def source(self) -> str:
+        """What results say of the weights: a hash tells files of the same name apart."""
+        if self.weights is None or self.weights == RANDOM:
+            return self.weights or "pretrained"
+        if not Path(self.weights).is_file():
+            raise WeightsError(f"there is no weight file {self.weights}.")
+        digest = hashlib.blake2b(Path(self.weights).read_bytes(), digest_size=8).hexdigest()
+        return f"{Path(self.weights).name} ({digest})"
+
+    @cached_property
+    def split(self) -> tuple[LabelledImages, LabelledImages]:
+        """The labelled set and the stream: the same for every method and seed."""
+        if self.known is not None:
+            return own_split(self.data, self.known, seed=self.class_seed or 0)
+        return protocol_split(self.protocol, self.data, self.class_seed, check=self.check)
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What a result says of its data; equal for all cells of a table."""
+        labelled, stream = self.split
+        names = [Path(item_name(item, position)).name for position, item in enumerate(stream.items)]
+        listed = "\n".join(f"{name}:{label}" for name, label in zip(names, stream.labels, strict=True))
+        name = Path(str(self.data)).name if self.known is not None else self.protocol
+        return {
+            "protocol": name, "class_seed": self.class_seed, "labelled": len(labelled), "stream": len(stream),
+            "known": len(labelled.classes), "classes": len(set(labelled.classes) | set(stream.classes)),
+            "hash": hashlib.blake2b(listed.encode(), digest_size=8).hexdigest(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training and its scores."""
+
+    variant: Variant
+    seed: int
+    setup: Setup = field(hash=False)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings that do differ from the preset's, by name: naming a preset's own value changes nothing."""
+        v = self.variant
+        preset = dataclasses.asdict(presets.resolve(v.method, v.preset, short=self.setup.short, overrides={}))
+        unlike = {name: value for name, value in v.settings.items() if name not in preset or preset[name] != value}
+        return dict(sorted(unlike.items()))
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """All that the result depends on but the code; cells with equal identities are one."""
+        v, s = self.variant, self.setup
+        resolved = presets.resolve(v.method, v.preset, short=s.short, overrides=self.settings)
+        # Values that are a setting's default count for nothing, so that a new setting leaves old results valid.
+        given = {
+            f.name: getattr(resolved, f.name)
+            for f in dataclasses.fields(resolved)
+            if getattr(resolved, f.name) != f.default
+        }
+        return {
+            "data": s.about, "backbone": s.backbone, "weights": s.source, "method": v.method,
+            "preset": presets.label(v.preset, short=s.short), "settings": self.settings,
+            "resolved": _digest(given), "seed": self.seed, "orders": s.orders,
+        }  # fmt: skip
+
+    @cached_property
+    def key(self) -> str:
+        return _digest(self.identity)
+
+    @property
+    def command(self) -> str:
+        """What trains the same by hand, on the labelled images of `newfound split`."""
+        v, s = self.variant, self.setup
+        extra = f" --weights {Path(s.weights).name}" if s.weights else ""
+        extra += "".join(f" --set {name}={json.dumps(value).strip(chr(34))}" for name, value in self.settings.items())
+        form = "--short" if s.short else "--full"
+        return (
+            f"newfound train labelled.csv --out RUN --method {v.method} --preset {v.preset} {form} "
+            f"--backbone {s.backbone} --seed {self.seed}{extra}"
+        )
+
+    def measure(self, keep: Path | None = None, reporter: Reporter | None = None) -> Result:
+        """Train and score.
+
+        Args:
+            keep: a folder for trained runs. One that is there is scored and not trained again, and a training that
+                was interrupted goes on.
+        """
+        reporter = reporter or Reporter()
+        labelled, stream = self.setup.split
+        start, cpu = time.perf_counter(), time.process_time()
+        run = self._train(labelled, keep / self.key if keep else None, reporter)
+        trained, trained_cpu = time.perf_counter(), time.process_time()
+        features, labels = run.read_stream(stream, reporter)
+        scores = [one.as_dict() for one in run.score_stream(features, labels, orders=self.setup.orders).scores]
+        by_class = run.score_stream(features, labels, class_order=True).scores[0].as_dict()
+        evaluated = time.perf_counter()
+        return self.identity | {
+            "key": self.key, "command": self.command,
+            "threshold": {name: run.config["threshold"][name] for name in ("value", "rule")},
+            "share": run.config["share"],
+            "threshold_path": [run.threshold_path[i] for i in _few(len(run.threshold_path))],
+            "scores": scores, "class_order": by_class,
+            "oracle": oracle(run, features, labels, orders=self.setup.orders, seed=0),
+            "creation": creation_time(run, labelled),
+            "cost": {
+                "train": round(trained - start, 1), "train_cpu": round(trained_cpu - cpu, 1),
+                "evaluate": round(evaluated - trained, 1), "threads": torch.get_num_threads(),
+            },
+            "commit": commit(), "newfound": newfound.__version__,
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }  # fmt: skip
+
+    def _train(self, labelled: LabelledImages, folder: Path | None, reporter: Reporter) -> Run:
+        if folder is not None and (folder / "config.json").is_file():
+            return load(folder, weights=self.setup.weights)
+        v, s = self.variant, self.setup
+        return fit(
+            labelled, method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
+            seed=self.seed, out=folder, reporter=reporter, **self.settings,
+        )  # fmt: skip
+
+
+def commit() -> str:
+    """The commit of the source this runs from, with a plus if files differ from it; "unknown" outside a checkout."""
+
+    def git(*arguments: str) -> str:
+        here = Path(__file__).resolve().parent.parent
+        return subprocess.run(["git", *arguments], cwd=here, check=True, capture_output=True, text=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _few(count: int) -> list[int]:
+    """At most 21 positions spread over a path, both ends among them."""
+    return sorted({round(i * (count - 1) / 20) for i in range(21)}) if count else []
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, allow_nan=False)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

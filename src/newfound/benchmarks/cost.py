@@ -1,0 +1,45 @@
+"""What a grid will cost, before it starts: from the cells that were measured, and from the work for the others."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from newfound import presets
+from newfound.benchmarks.cells import Cell
+from newfound.benchmarks.store import Result
+
+_PER_VIEW = 1 / 600  # seconds to learn one cached view on a core: a guess, used until a cell of the same kind is there
+_FRESH = 20  # times as long where the trunk is not cached
+_PASSES = {"mldg": 2.5}  # forward and backward passes a view, where a method needs more than one
+
+
+class Estimate:
+    """Seconds of computing for cells, learnt from results."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        taken: dict[tuple, list[float]] = {}
+        for result in results:
+            if cost := result.get("cost"):
+                rate = (cost["train_cpu"] + cost["evaluate"]) / result["data"]["labelled"]
+                taken.setdefault((result["backbone"], result["method"], result["preset"]), []).append(rate)
+                taken.setdefault((result["backbone"], result["method"]), []).append(rate)
+        self._rates = {kind: statistics.median(rates) for kind, rates in taken.items()}
+
+    def seconds(self, cell: Cell) -> float:
+        """For one cell on one core."""
+        backbone, variant = cell.setup.backbone, cell.variant
+        labelled = cell.setup.about["labelled"]
+        label = presets.label(variant.preset, short=cell.setup.short)
+        for kind in ((backbone, variant.method, label), (backbone, variant.method)):
+            if kind in self._rates:
+                return self._rates[kind] * labelled
+        settings = presets.resolve(variant.method, variant.preset, short=cell.setup.short, overrides=cell.settings)
+        trainings = 2 if settings.threshold == "rehearsed" else 1
+        views = 2 * labelled * settings.epochs * trainings * _PASSES.get(variant.method, 1)
+        return (views * (1 if settings.cached else _FRESH) + labelled) * _PER_VIEW
+
+    def describe(self, todo: Sequence[Cell], total: int, jobs: int) -> str:
+        hours = sum(map(self.seconds, todo)) / 3600 / jobs
+        about = f"{60 * hours:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"
+        return f"{len(todo)} of {total} cells to measure: about {about} in {jobs} {'job' if jobs == 1 else 'jobs'}"
