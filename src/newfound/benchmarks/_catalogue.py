@@ -169,7 +169,7 @@ DATA_SETS = {
             layout="train.bin and fine_label_names.txt",
             images=50_000,
             paper=(12.5, 37.5),
-            note="50 known classes as in the paper; the released code has 80, which is 20.0K / 30.0K",
+            note="50 known classes as the paper says; its figures and released code have 80: 20.0K / 30.0K",
             archives=(Archive(f"{_KRIZ}/cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"),),
         ),
         DataSet(
