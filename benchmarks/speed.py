@@ -14,8 +14,8 @@ import sys
 
 from publish import RESULTS, ROOT, put
 
+from newfound.benchmarks.cells import commit
 from newfound.benchmarks.speed import STAGES
-from newfound.benchmarks.table1 import commit
 
 STORE = RESULTS / "speed.json"
 

@@ -23,7 +23,8 @@ def test_the_wheel_holds_the_package_whole_and_runs_from_its_own_files(tmp_path)
         names = set(archive.namelist())
         archive.extractall(unpacked)
     sources = {str(p.relative_to(ROOT / "src")) for p in (ROOT / "src/newfound").rglob("*.py")}
-    assert sources | {"newfound/benchmarks/splits.json", "newfound/py.typed"} <= names
+    others = {"benchmarks/splits.json", "benchmarks/paper.json", "benchmarks/page.css", "report/style.css", "py.typed"}
+    assert sources | {f"newfound/{name}" for name in others} <= names
     assert not any(name.endswith((".pth", ".safetensors", ".jpg", ".png")) for name in names)
     asked = "import newfound; print(newfound.__file__)"
     out = subprocess.run(

@@ -77,27 +77,12 @@ def test_bench_data_tells_which_data_sets_are_here(invoke, tmp_path, monkeypatch
     assert (pets["|D_S| here"], pets["|D_Q| here"]) == ("38", "110")
     assert "misprint" in pets["classes"]
     assert rows["CUB-200-2011"]["|D_S| here"] == "-"
-    assert "Oxford-IIIT Pet" in invoke("bench", "data").stdout
+    assert "Oxford-IIIT Pet" in invoke("bench", "data", "--out", tmp_path / "out").stdout
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["data.csv", "data.md", "data.tex"]
+    assert "| Oxford-IIIT Pet | 37 (paper: 38, a misprint) |" in (tmp_path / "out" / "data.md").read_text()
 
 
 def test_bench_data_says_where_to_get_what_no_program_can_fetch(invoke, tmp_path):
     result = invoke("bench", "data", "--download", "cub", "--root", tmp_path)
     assert result.exit_code == 1
     assert str(tmp_path) in result.stderr
-
-
-def test_bench_table1_without_data_says_where_it_looked(invoke, tmp_path, monkeypatch):
-    monkeypatch.delenv("NEWFOUND_DATA", raising=False)
-    result = invoke("bench", "table1", "--protocol", "pets", "--out", tmp_path)
-    assert result.exit_code == 1
-    assert "NEWFOUND_DATA" in result.stderr
-
-
-def test_bench_table1_without_a_single_result_fails_for_people_and_machines(invoke, tmp_path, monkeypatch):
-    from newfound.benchmarks import table1
-
-    monkeypatch.setattr(table1, "run_table1", lambda *a, **k: ({}, {"LTC": "no weights"}))
-    for extra in ([], ["--json"]):
-        result = invoke("bench", "table1", "--protocol", "pets", "--out", tmp_path, *extra)
-        assert result.exit_code == 1
-        assert "not in the table: LTC" in result.stderr

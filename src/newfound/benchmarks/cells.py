@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shlex
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from newfound.benchmarks.creation_time import creation_time
 from newfound.benchmarks.data import own_split, protocol_split
 from newfound.benchmarks.oracle import oracle
 from newfound.benchmarks.store import Result
+from newfound.benchmarks.studies import Variant
 from newfound.datasets import LabelledImages, item_name
 from newfound.errors import SettingsError, WeightsError
 from newfound.fitting import fit
@@ -33,15 +35,6 @@ from newfound.run import Run, load
 from newfound.weights import RANDOM
 
 OWN = "own"  # the name of data that is no benchmark's
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A method with a preset and the settings that differ from it."""
-
-    method: str
-    preset: str = "default"
-    settings: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -103,7 +96,7 @@ class Setup:
         labelled, stream = self.split
         names = [Path(item_name(item, position)).name for position, item in enumerate(stream.items)]
         listed = "\n".join(f"{name}:{label}" for name, label in zip(names, stream.labels, strict=True))
-        name = Path(str(self.data)).name if self.known is not None else self.protocol
+        name = f"own {Path(str(self.data)).resolve().name}" if self.known is not None else self.protocol
         return {
             "protocol": name, "class_seed": self.class_seed, "labelled": len(labelled), "stream": len(stream),
             "known": len(labelled.classes), "classes": len(set(labelled.classes) | set(stream.classes)),
@@ -125,13 +118,13 @@ class Cell:
         v = self.variant
         preset = dataclasses.asdict(presets.resolve(v.method, v.preset, short=self.setup.short, overrides={}))
         unlike = {name: value for name, value in v.settings.items() if name not in preset or preset[name] != value}
-        return dict(sorted(unlike.items()))
+        return {name: _spelled(value, preset.get(name)) for name, value in sorted(unlike.items())}
 
     @cached_property
     def identity(self) -> dict[str, Any]:
         """All that the result depends on but the code; cells with equal identities are one."""
         v, s = self.variant, self.setup
-        resolved = presets.resolve(v.method, v.preset, short=s.short, overrides=self.settings)
+        resolved = presets.resolve(v.method, v.preset, short=s.short, overrides=v.settings | self.settings)
         # Values that are a setting's default count for nothing, so that a new setting leaves old results valid.
         given = {
             f.name: getattr(resolved, f.name)
@@ -152,8 +145,10 @@ class Cell:
     def command(self) -> str:
         """What trains the same by hand, on the labelled images of `newfound split`."""
         v, s = self.variant, self.setup
-        extra = f" --weights {Path(s.weights).name}" if s.weights else ""
-        extra += "".join(f" --set {name}={json.dumps(value).strip(chr(34))}" for name, value in self.settings.items())
+        extra = f" --weights {shlex.quote(Path(s.weights).name)}" if s.weights else ""
+        for name, value in self.settings.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            extra += f" --epochs {text}" if name == "epochs" else f" --set {shlex.quote(f'{name}={text}')}"
         form = "--short" if s.short else "--full"
         return (
             f"newfound train labelled.csv --out RUN --method {v.method} --preset {v.preset} {form} "
@@ -169,8 +164,9 @@ class Cell:
         """
         reporter = reporter or Reporter()
         labelled, stream = self.setup.split
+        made_at, whole = commit(), keep is None or not (keep / self.key).exists()
         start, cpu = time.perf_counter(), time.process_time()
-        run = self._train(labelled, keep / self.key if keep else None, reporter)
+        run = self.train(keep, reporter)
         trained, trained_cpu = time.perf_counter(), time.process_time()
         features, labels = run.read_stream(stream, reporter)
         scores = [one.as_dict() for one in run.score_stream(features, labels, orders=self.setup.orders).scores]
@@ -184,20 +180,22 @@ class Cell:
             "scores": scores, "class_order": by_class,
             "oracle": oracle(run, features, labels, orders=self.setup.orders, seed=0),
             "creation": creation_time(run, labelled),
+            # The rest of a training that was begun before tells nothing of what the whole costs.
             "cost": {
                 "train": round(trained - start, 1), "train_cpu": round(trained_cpu - cpu, 1),
                 "evaluate": round(evaluated - trained, 1), "threads": torch.get_num_threads(),
-            },
-            "commit": commit(), "newfound": newfound.__version__,
+            } if whole else None,
+            "commit": made_at, "newfound": newfound.__version__,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }  # fmt: skip
 
-    def _train(self, labelled: LabelledImages, folder: Path | None, reporter: Reporter) -> Run:
+    def train(self, keep: Path | None = None, reporter: Reporter | None = None) -> Run:
+        """The trained run; read from `keep` if it is there."""
+        v, s, folder = self.variant, self.setup, keep / self.key if keep else None
         if folder is not None and (folder / "config.json").is_file():
-            return load(folder, weights=self.setup.weights)
-        v, s = self.variant, self.setup
+            return load(folder, weights=s.weights)
         return fit(
-            labelled, method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
+            s.split[0], method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
             seed=self.seed, out=folder, reporter=reporter, **self.settings,
         )  # fmt: skip
 
@@ -210,10 +208,17 @@ def commit() -> str:
         return subprocess.run(["git", *arguments], cwd=here, check=True, capture_output=True, text=True).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", "benchmarks/cells.py")  # not of a project that this is installed in
         changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
         return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def _spelled(value: Any, like: Any) -> Any:
+    """One spelling of a number: 1 and 1.0 train the same, and so do 0.0 and -0.0."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and isinstance(like, float)
+    return float(value) + 0.0 if number else value
 
 
 def _few(count: int) -> list[int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from newfound import presets
 from newfound.benchmarks.cells import Cell
@@ -22,8 +24,8 @@ class Estimate:
         for result in results:
             if cost := result.get("cost"):
                 rate = (cost["train_cpu"] + cost["evaluate"]) / result["data"]["labelled"]
-                taken.setdefault((result["backbone"], result["method"], result["preset"]), []).append(rate)
-                taken.setdefault((result["backbone"], result["method"]), []).append(rate)
+                for kind in _kinds(result["backbone"], result["method"], result["preset"], result["settings"]):
+                    taken.setdefault(kind, []).append(rate)
         self._rates = {kind: statistics.median(rates) for kind, rates in taken.items()}
 
     def seconds(self, cell: Cell) -> float:
@@ -31,7 +33,7 @@ class Estimate:
         backbone, variant = cell.setup.backbone, cell.variant
         labelled = cell.setup.about["labelled"]
         label = presets.label(variant.preset, short=cell.setup.short)
-        for kind in ((backbone, variant.method, label), (backbone, variant.method)):
+        for kind in _kinds(backbone, variant.method, label, cell.settings):
             if kind in self._rates:
                 return self._rates[kind] * labelled
         settings = presets.resolve(variant.method, variant.preset, short=cell.setup.short, overrides=cell.settings)
@@ -40,6 +42,18 @@ class Estimate:
         return (views * (1 if settings.cached else _FRESH) + labelled) * _PER_VIEW
 
     def describe(self, todo: Sequence[Cell], total: int, jobs: int) -> str:
-        hours = sum(map(self.seconds, todo)) / 3600 / jobs
-        about = f"{60 * hours:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"
+        """How many cells there are to measure, and how long that will take, in a line."""
+        about = _in_words(sum(map(self.seconds, todo)) / jobs)
         return f"{len(todo)} of {total} cells to measure: about {about} in {jobs} {'job' if jobs == 1 else 'jobs'}"
+
+
+def _kinds(backbone: str, method: str, preset: str, settings: dict[str, Any]) -> list[tuple[str, ...]]:
+    """What cells are like this one, the most alike first."""
+    kind = (backbone, method, preset, json.dumps(settings, sort_keys=True))
+    return [kind, kind[:3], kind[:2]]
+
+
+def _in_words(seconds: float) -> str:
+    if seconds >= 2 * 3600:
+        return f"{seconds / 3600:.1f} hours"
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else "a minute"

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from newfound.creation import Model, PixelScale
 from newfound.datasets import LabelledImages
+from newfound.errors import ImageError, MissingFileError
 from newfound.features import unit
 from newfound.images import open_image
 from newfound.run import Run
@@ -30,10 +32,7 @@ def creation_time(run: Run, labelled: LabelledImages) -> dict[str, Any] | None:
     if creator is None:
         return None
     backbone, space = run.encoder.backbone, run.method.settings.space  # type: ignore[attr-defined]
-    rng = np.random.default_rng(0)
-    chosen = rng.choice(len(labelled), SAMPLES, replace=len(labelled) < SAMPLES)
-    inputs = torch.stack([run.encoder.views.centre(open_image(labelled.items[i])) for i in chosen])
-    targets = torch.from_numpy(labelled.targets[chosen])
+    inputs, targets = (part.to(run.encoder.device) for part in _samples(run, labelled))
     with torch.inference_mode(False), torch.no_grad():
         encode = (lambda x: unit(backbone(x))) if space == "pixels" else (lambda x: unit(backbone.tail(x)))
         if space == "tokens":
@@ -50,15 +49,32 @@ def creation_time(run: Run, labelled: LabelledImages) -> dict[str, Any] | None:
             encode(inputs)
 
     return {
-        "samples": SAMPLES, "space": space, "seconds": _median(create), "encode_seconds": _median(only_encode),
+        "samples": SAMPLES, "space": space,
+        "seconds": _median(create, inputs.device), "encode_seconds": _median(only_encode, inputs.device),
     }  # fmt: skip
 
 
-def _median(work: Callable[[], None]) -> float:
-    work()
+def _samples(run: Run, labelled: LabelledImages) -> tuple[Tensor, Tensor]:
+    """The pixels and classes of 128 labelled images, or of fewer again and again; unreadable ones were not learnt."""
+    targets, pixels, classes = labelled.targets, [], []
+    for i in np.random.default_rng(0).permutation(len(labelled)):
+        try:
+            pixels.append(run.encoder.views.centre(open_image(labelled.items[i])))
+        except (ImageError, MissingFileError):
+            continue
+        classes.append(int(targets[i]))
+        if len(pixels) == SAMPLES:
+            break
+    rows = torch.arange(SAMPLES) % len(pixels)
+    return torch.stack(pixels)[rows], torch.tensor(classes)[rows]
+
+
+def _median(work: Callable[[], None], device: torch.device) -> float:
     taken = []
-    for _ in range(REPEATS):
+    for _ in range(1 + REPEATS):
         start = time.perf_counter()
         work()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)  # its calls return before their work is done
         taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+    return statistics.median(taken[1:])  # the first one warms up

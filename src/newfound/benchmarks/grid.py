@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import torch
 
-from newfound.benchmarks.cells import Cell
+from newfound.benchmarks.cells import Cell, Setup, Variant
 from newfound.benchmarks.cost import Estimate
 from newfound.benchmarks.store import Result, Store
 from newfound.errors import NewfoundError, SettingsError, WeightsError
 from newfound.progress import Reporter
+
+Measured = bool | NewfoundError  # of a cell: whether it has a result now (another process may be at it), or why not
+Attempts = Generator[tuple[Cell, Callable[[], Measured]], None, None]  # each cell, and how to learn what came of it
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,10 @@ def run_grid(
         keep: a folder for trained runs, so that they can be scored again or looked at.
 
     Raises:
-        SettingsError: fewer than one job.
+        SettingsError: fewer than one job, or a method, preset or setting that does not exist.
         DataError: the data cannot be had, or the store cannot be written.
+        WeightsError: the setup names a weight file that is not there.
+        NewfoundError: a process of this grid was killed.
     """
     if jobs < 1:
         raise SettingsError(f"jobs={jobs}: give 1 or more.")
@@ -55,80 +64,100 @@ def run_grid(
     todo = [cell for key, cell in wanted.items() if key not in there]
     failed: dict[str, str] = {}
     if todo:
-        estimate = Estimate(there.values())
-        reporter.say(estimate.describe(todo, len(wanted), jobs))
-        run = _in_turn if jobs == 1 else _in_processes
-        with reporter.stage("cells", len(todo)) as progress:
-            failed = run(todo, store, folder, min(jobs, len(todo)), reporter, progress)
+        jobs = min(jobs, len(todo))
+        reporter.say(Estimate(there.values()).describe(todo, len(wanted), jobs))
+        try:
+            with reporter.stage("cells", len(todo)) as progress:
+                failed = _measure_all(todo, store, folder, jobs, reporter, progress)
+        except BrokenProcessPool as error:
+            raise NewfoundError(
+                "a process of this bench was killed, perhaps for want of memory. What was measured is kept: give the "
+                "command again, with fewer --jobs."
+            ) from error
         there = store.results()
     return Outcome({key: there[key] for key in wanted if key in there}, failed)
 
 
-def _in_turn(
-    todo: Sequence[Cell], store: Store, keep: Path | None, jobs: int, reporter: Reporter, progress: Callable
+def _measure_all(
+    todo: list[Cell], store: Store, keep: Path | None, jobs: int, reporter: Reporter, progress: Callable[[int], None]
 ) -> dict[str, str]:
+    """Try every cell; returns why those have no result that have none."""
     failed: dict[str, str] = {}
-    without_weights: dict[str, str] = {}
-    elsewhere: list[Cell] = []  # being measured by another process
-    for cell in todo:
-        name = describe(cell)
-        if cell.variant.method in without_weights:
-            failed[cell.key] = without_weights[cell.variant.method]
-        else:
-            reporter.say(name)
-            try:
-                if not _measure(cell, store, keep, wait=False):
+    without_weights: dict[tuple[Variant, Setup], str] = {}  # whatever the seed is
+
+    def worth_trying(cells: Iterable[Cell]) -> Iterator[Cell]:
+        for cell in cells:
+            if (reason := without_weights.get((cell.variant, cell.setup))) is not None:
+                failed[cell.key] = reason
+                progress(1)
+            else:
+                reporter.say(describe(cell))
+                yield cell
+
+    for patient in (False, True):  # cells that another process is at come last, and are waited for
+        measure = partial(_measure, store=store, keep=keep, wait=patient)
+        cells, elsewhere = worth_trying(todo), []
+        with closing(_in_turn(cells, measure) if jobs == 1 else _in_processes(cells, measure, jobs)) as attempts:
+            for cell, measured in attempts:
+                outcome = measured()
+                if outcome is False:
+                    reporter.say(f"{describe(cell)}: another process is at it")
                     elsewhere.append(cell)
                     continue
-            except NewfoundError as error:
-                failed[cell.key] = str(error)
-                reporter.say(f"{name}: {error}")
-                if isinstance(error, WeightsError):
-                    without_weights[cell.variant.method] = str(error)
-        progress(1)
-    for cell in elsewhere:
-        reporter.say(f"{describe(cell)}: waiting for another process")
-        try:
-            _measure(cell, store, keep, wait=True)
-        except NewfoundError as error:
-            failed[cell.key] = str(error)
-        progress(1)
+                if isinstance(outcome, NewfoundError):
+                    failed[cell.key] = str(outcome)
+                    reporter.say(f"{describe(cell)}: {outcome}")
+                if isinstance(outcome, WeightsError):
+                    without_weights[cell.variant, cell.setup] = str(outcome)
+                progress(1)
+        todo = elsewhere
     return failed
 
 
-def _in_processes(
-    todo: Sequence[Cell], store: Store, keep: Path | None, jobs: int, reporter: Reporter, progress: Callable
-) -> dict[str, str]:
-    failed: dict[str, str] = {}
+def _in_turn(cells: Iterator[Cell], measure: Callable[[Cell], Measured]) -> Attempts:
+    for cell in cells:
+        yield cell, partial(measure, cell)
+
+
+def _in_processes(cells: Iterator[Cell], measure: Callable[[Cell], Measured], jobs: int) -> Attempts:
     threads = max(1, torch.get_num_threads() // jobs)
     spawn = multiprocessing.get_context("spawn")  # a fork would share PyTorch's threads with its parent
-    pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=torch.set_num_threads, initargs=(threads,))
-    try:
-        waiting = {pool.submit(_measure, cell, store, keep, wait=True): cell for cell in todo}
-        for done in as_completed(waiting):
-            cell = waiting[done]
-            try:
-                done.result()
-                reporter.say(describe(cell))
-            except NewfoundError as error:
-                failed[cell.key] = str(error)
-                reporter.say(f"{describe(cell)}: {error}")
-            except BrokenProcessPool as error:
-                raise NewfoundError(
-                    "a process of this bench was killed, perhaps for want of memory. What was measured is kept: give "
-                    "the command again, with fewer --jobs."
-                ) from error
-            progress(1)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    return failed
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_begin, initargs=(threads,)) as pool:
+        running: dict[Future[Measured], Cell] = {}
+        while True:
+            for cell in islice(cells, jobs - len(running)):
+                running[pool.submit(measure, cell)] = cell
+            if not running:
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(done), done.result
 
 
-def _measure(cell: Cell, store: Store, keep: Path | None, wait: bool) -> bool:
-    """Whether the cell has a result now: not if another process is at it and this one shall not wait."""
+def _begin(threads: int) -> None:
+    """In a new process: take its share of the threads, and end with the parent, even one that is killed."""
+    torch.set_num_threads(threads)
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "it was spawned"
+
+    def end() -> None:
+        parent.join()
+        os._exit(1)  # else it would wait for work for ever
+
+    threading.Thread(target=end, daemon=True).start()
+
+
+def _measure(cell: Cell, store: Store, keep: Path | None, wait: bool) -> Measured:
+    """Give the cell a result; False if another process is at it and this one shall not wait.
+
+    Raises DataError if the store cannot be written, which no other cell could be either.
+    """
     with store.claim(cell.key, wait=wait) as mine:
         if mine and cell.key not in store.results():
-            store.add(cell.measure(keep))
+            try:
+                result = cell.measure(keep)
+            except NewfoundError as error:
+                return error
+            store.add(result)
         return mine
 
 

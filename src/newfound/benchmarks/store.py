@@ -33,8 +33,10 @@ class Store:
         try:
             self._locks.mkdir(parents=True, exist_ok=True)
             (self._locks / ".gitignore").write_text("*\n", encoding="utf-8")
+            if self.path.exists():
+                self.path.open("ab").close()  # rather now than after hours
         except OSError as error:
-            raise DataError(f"results cannot be written to {self.folder}: {error.strerror}.") from error
+            raise _cannot_write(self.folder, error) from error
 
     def results(self) -> dict[str, Result]:
         """Every result by key, oldest first; the newest of several for one cell."""
@@ -51,19 +53,23 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise DataError(f"the result cannot be written to {self.path}: {error.strerror}.") from error
+            raise _cannot_write(self.path, error) from error
 
     @contextmanager
     def claim(self, key: str, *, wait: bool = False) -> Iterator[bool]:
-        """Hold a cell while measuring it; yields False if another process does, unless told to wait for it."""
+        """Hold a cell while measuring it; yields False if another process does, unless told to wait for it.
+
+        Raises DataError if there can be no lock.
+        """
         lock = FileLock(self._locks / f"{key}.lock", timeout=-1 if wait else 0)
         try:
             lock.acquire()
         except Timeout:
-            yield False
-            return
+            pass
+        except OSError as error:
+            raise _cannot_write(self.folder, error) from error
         try:
-            yield True
+            yield lock.is_locked
         finally:
             lock.release()
 
@@ -74,7 +80,7 @@ def read_lines(path: Path) -> list[Result]:
     try:
         lines = path.read_bytes().splitlines() if path.exists() else []
     except OSError as error:
-        raise DataError(f"the results in {path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"the results in {path} cannot be read: {error.strerror or error}.") from error
     for line in lines:
         try:
             result = json.loads(line)
@@ -83,6 +89,10 @@ def read_lines(path: Path) -> list[Result]:
         if isinstance(result, dict) and "key" in result:
             found.append(result)
     return found
+
+
+def _cannot_write(path: Path, error: OSError) -> DataError:
+    return DataError(f"results cannot be written to {path}: {error.strerror or error}.")
 
 
 def _ends_a_line(file: Any) -> bool:

@@ -5,98 +5,222 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from newfound.benchmarks.pretraining import pretrained_on
+from newfound.benchmarks.store import Result
 
 PROTOCOLS, KINDS = ("strict", "greedy", "named"), ("all", "old", "new")
 _LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "±": r"$\pm$"}
-Results = dict[str, list[dict[str, Any]]]
+Values = Callable[[Result], list[float]]  # a figure of a result, in each of its stream orders
 
 
-def figure(results: Sequence[dict[str, Any]], *path: str) -> tuple[float, float]:
-    """Mean and spread of a figure over all seeds and stream orders; the spread of a single stream is 0."""
-    values = []
-    for result in results:
-        for scores in result["result"]["scores"]:
-            value: Any = scores
-            for key in path:
-                value = value[key]
-            values.append(float(value))
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+@dataclass(frozen=True)
+class Column:
+    """What a table shows of its lines: one figure, or several that belong together, such as All, Old and New.
+
+    Args:
+        better: which value is the best: the highest, the lowest, or the one nearest to the number of classes.
+        oracle: the cut was chosen on the stream that is scored.
+    """
+
+    title: str
+    parts: tuple[tuple[str, Values], ...]
+    scale: float = 100
+    digits: int = 1
+    spread: bool = True
+    better: Literal["higher", "lower", "classes"] = "higher"
+    oracle: bool = False
+
+    def figures(self, results: Sequence[Result]) -> list[tuple[float, float] | None]:
+        """Mean and spread of each part over all seeds and stream orders; None where no result has the figure."""
+        found = []
+        for _, values in self.parts:
+            every = [value for result in results for value in values(result)]
+            spread = statistics.stdev(every) if len(every) > 1 else 0.0
+            found.append((self.scale * statistics.fmean(every), self.scale * spread) if every else None)
+        return found
+
+    def texts(self, results: Sequence[Result]) -> list[str]:
+        return ["-" if f is None else f"{f[0]:.{self.digits}f}" for f in self.figures(results)]
+
+    def cell(self, results: Sequence[Result]) -> str:
+        """All parts in one cell, with the first one's spread."""
+        figures = self.figures(results)
+        text = " / ".join(self.texts(results))
+        if not self.spread or figures[0] is None:
+            return text
+        spread = f"± {figures[0][1]:.{self.digits}f}"
+        return f"{text} ({spread})" if len(self.parts) > 1 else f"{text} {spread}"
 
 
-def rows_of(results: Results) -> list[list[str]]:
-    """Text cells, the header first."""
-    header = ["", *(f"{p.capitalize()} All / Old / New" for p in PROTOCOLS), "categories", "seeds"]
-    rows = [header]
-    for name, found in results.items():
-        cells = [name]
-        for protocol in PROTOCOLS:
-            means = " / ".join(f"{100 * figure(found, protocol, kind)[0]:.1f}" for kind in KINDS)
-            cells.append(f"{means} (± {100 * figure(found, protocol, 'all')[1]:.1f})")
-        count, spread = figure(found, "categories")
-        rows.append([*cells, f"{count:.0f} ± {spread:.0f}", str(len(found))])
-    return rows
+@dataclass(frozen=True)
+class Table:
+    """Lines of results under a title.
+
+    Args:
+        lines: the results of each line, by its name.
+        missing: why lines have no result, by their name.
+        notes: what a reader must know besides, a sentence each.
+        class_order: the scores are those of the stream in class order.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    lines: dict[str, list[Result]]
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    class_order: bool = False
+
+    def rows(self) -> list[list[str]]:
+        """Text cells, the header first."""
+        header = ["", *(_titled(column) for column in self.columns), "seeds"]
+        return [header, *([name, *(c.cell(r) for c in self.columns), str(len(r))] for name, r in self.lines.items())]
+
+    def caption(self) -> str:
+        """What the figures are of: data, backbone and what it was trained on, seeds, orders, commits, time."""
+        every = [result for found in self.lines.values() for result in found]
+        data = every[0]["data"]
+        classes = "the protocol's" if data["class_seed"] is None else f"class seed {data['class_seed']}'s"
+        weights = {result["backbone"]: result["weights"] for result in every}
+        backbones = sorted(weights)
+        seen = " ".join(f"{name}: {pretrained_on(name, weights[name])}" for name in backbones)
+        orders = " or ".join(map(_orders, sorted({result["orders"] for result in every})))
+        scored = "seeds, the stream in class order" if self.class_order else f"seeds and {orders} each"
+        times = sorted(result["time"][:10] for result in every)
+        period = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+        sentences = [
+            f"{data['protocol']}, {classes} {data['known']} known classes of {data['classes']}, {data['labelled']:,} "
+            f"labelled and {data['stream']:,} streamed images; backbone {', '.join(backbones)}; mean (± standard "
+            f"deviation) over {scored}; newfound {every[0]['newfound']}, "
+            f"commit {', '.join(sorted({result['commit'] for result in every}))}, {period}.",
+            seen,
+            *self.notes,
+        ]
+        if self.missing:
+            sentences.append("Not run: " + "; ".join(f"{name} ({why})" for name, why in self.missing.items()))
+        return " ".join(sentences)
+
+    def markdown(self) -> str:
+        return f"{plain_markdown(self.rows())}\n{self.caption()}\n"
+
+    def csv(self) -> str:
+        return as_csv(self.lines)
+
+    def latex(self) -> str:
+        """A tabular for the package booktabs, every figure in a column of its own."""
+        groups, names = [""], ["Method"]
+        for column in self.columns:
+            many = len(column.parts) > 1
+            groups.append(rf"\multicolumn{{{len(column.parts)}}}{{c}}{{{_escaped(column.title)}}}" if many else "")
+            names += [_escaped(title) for title, _ in column.parts] if many else [_escaped(column.title)]
+        lines = [rf"\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}", r"\toprule"]
+        lines += [" & ".join(groups) + r" \\", " & ".join(names) + r" \\", r"\midrule"]
+        for name, results in self.lines.items():
+            cells = [text for column in self.columns for text in column.texts(results)]
+            lines.append(" & ".join([_escaped(name), *cells]) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {self.caption()}"]) + "\n"
 
 
-def caption(results: Results) -> str:
-    """What the figures are of: data, backbone, seeds, orders, commits."""
-    every = [result for found in results.values() for result in found]
-    one, data = every[0], every[0]["data"]
-    classes = "the protocol's" if data["class_seed"] is None else f"class seed {data['class_seed']}'s"
-    commits = sorted({result["commit"] for result in every})
-    return (
-        f"{data['protocol']}, {classes} {data['known']} known classes of {data['classes']}, {data['labelled']:,} "
-        f"labelled and {data['stream']:,} streamed images; backbone {one['backbone']}; mean (± standard deviation of "
-        f"All) over seeds and {_orders(one['result']['orders'])} each; newfound {one['newfound']}, commit "
-        f"{', '.join(commits)}."
+def plain_markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text, the header first, as a Markdown table."""
+    header, *body = rows
+    lines = [header, ["---"] * len(header), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def plain_csv(rows: Sequence[Sequence[str]]) -> str:
+    """As `plain_markdown`, as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def plain_latex(rows: Sequence[Sequence[str]]) -> str:
+    """As `plain_markdown`, as a LaTeX tabular for the package booktabs."""
+    header, *body = (" & ".join(map(_escaped, row)) + r" \\" for row in rows)
+    start = rf"\begin{{tabular}}{{l{'r' * (len(rows[0]) - 1)}}}"
+    return "\n".join([start, r"\toprule", header, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def accuracy(protocol: str, *, oracle: bool = False) -> Column:
+    """All / Old / New under a protocol: at the method's own cut, or at the one with the best All of this protocol."""
+
+    def part(kind: str) -> Values:
+        if oracle:
+            return lambda r: [r["oracle"][protocol][protocol][kind]] if r.get("oracle") else []
+        return lambda r: [s[protocol][kind] for s in r["scores"] if s[protocol]]
+
+    title = f"{protocol.capitalize()}, oracle" if oracle else protocol.capitalize()
+    return Column(title, tuple((kind.capitalize(), part(kind)) for kind in KINDS), oracle=oracle)
+
+
+def categories() -> Column:
+    """How many categories the stream was given, known ones and those of a single image included."""
+    return Column(
+        "categories", (("", lambda r: [s["categories"] for s in r["scores"]]),), scale=1, digits=0, better="classes"
     )
+
+
+def minutes() -> Column:
+    """What a training took."""
+
+    def taken(r: Result) -> list[float]:
+        return [r["cost"]["train_cpu"]] if r.get("cost") else []
+
+    return Column("CPU minutes", (("", taken),), scale=1 / 60, spread=False, better="lower")
+
+
+def creation_seconds() -> Column:
+    """The time for 128 created samples, and how often 128 samples could be encoded in it, measured side by side."""
+
+    def seconds(r: Result) -> list[float]:
+        return [r["creation"]["seconds"]] if r.get("creation") else []
+
+    def ratio(r: Result) -> list[float]:
+        return [r["creation"]["seconds"] / r["creation"]["encode_seconds"]] if r.get("creation") else []
+
+    parts = (("s", seconds), ("encodings", ratio))
+    return Column("128 samples: s / encodings", parts, scale=1, digits=2, spread=False, better="lower")
+
+
+def _titled(column: Column) -> str:
+    names = [name for name, _ in column.parts]
+    return f"{column.title} {' / '.join(names)}" if len(names) > 1 and ":" not in column.title else column.title
 
 
 def _orders(count: int) -> str:
     return "one random stream order" if count == 1 else f"{count} random stream orders"
 
 
-def markdown(results: Results) -> str:
-    header, *body = rows_of(results)
-    lines = [header, ["---"] * len(header), *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{caption(results)}\n"
+def as_csv(lines: dict[str, list[Result]]) -> str:
+    """A line for each row, seed and stream order, with all that tells where it comes from.
 
-
-def as_csv(results: Results) -> str:
-    """A line for each row, seed and stream order, with everything that tells where it comes from."""
+    The column `order` is the number of a random order, "class" for the stream in class order, or the protocol whose
+    oracle cut was taken (means over the random orders).
+    """
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     figures = [f"{p}_{k}" for p in PROTOCOLS for k in KINDS]
-    about = ["protocol", "class_seed", "backbone", "method", "preset", "settings", "seed", "order", "commit"]
-    out.writerow(["name", *about, "threshold", *figures, "categories", "discovered", "seconds_to_train"])
-    for name, found in results.items():
-        for result in found:
-            data = result["data"]
-            settings = " ".join(f"{key}={value}" for key, value in result["settings"].items())
-            for order, scores in enumerate(result["result"]["scores"]):
+    about = ["data", "class_seed", "backbone", "weights", "method", "preset", "settings", "seed", "order"]
+    out.writerow(["name", *about, "cut", *figures, "categories", "train_cpu_seconds", "commit", "time"])
+    for name, results in lines.items():
+        for r in results:
+            settings = " ".join(f"{key}={value}" for key, value in r["settings"].items())
+            data, own = r["data"], r["threshold"]["value"]
+            known = [name, data["protocol"], data["class_seed"], r["backbone"], r["weights"], r["method"], r["preset"]]
+            scored = [(str(order), own, scores) for order, scores in enumerate(r["scores"])]
+            scored += [("class", own, r["class_order"])] if r.get("class_order") else []
+            scored += [(f"oracle {p}", found["cut"], found) for p, found in (r.get("oracle") or {}).items()]
+            for order, cut, scores in scored:
+                values = [scores[p][k] if scores[p] else "" for p in PROTOCOLS for k in KINDS]
+                cost = (r.get("cost") or {}).get("train_cpu", "")
                 out.writerow([
-                    name, data["protocol"], data["class_seed"], result["backbone"], result["method"], result["preset"],
-                    settings, result["seed"], order, result["commit"], result["threshold"]["value"],
-                    *(scores[p][k] for p in PROTOCOLS for k in KINDS),
-                    scores["categories"], scores["discovered"], result["seconds"]["train"],
+                    *known, settings, r["seed"], order, cut, *values, scores["categories"], cost, r["commit"], r["time"]
                 ])  # fmt: skip
     return text.getvalue()
-
-
-def latex(results: Results) -> str:
-    """A tabular with the packages booktabs asks for; All / Old / New in columns of their own."""
-    lines = [
-        r"\begin{tabular}{l" + "ccc" * len(PROTOCOLS) + "r}",
-        r"\toprule",
-        " & ".join(["", *(rf"\multicolumn{{3}}{{c}}{{{p.capitalize()}}}" for p in PROTOCOLS), ""]) + r" \\",
-        " & ".join(["Method", *(kind.capitalize() for _ in PROTOCOLS for kind in KINDS), r"\#"]) + r" \\",
-        r"\midrule",
-    ]
-    for name, found in results.items():
-        cells = [f"{100 * figure(found, p, k)[0]:.1f}" for p in PROTOCOLS for k in KINDS]
-        lines.append(" & ".join([_escaped(name), *cells, f"{figure(found, 'categories')[0]:.0f}"]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {caption(results)}"]) + "\n"
 
 
 def _escaped(text: str) -> str:

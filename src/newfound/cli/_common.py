@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from newfound.errors import DataError, NewfoundError, SettingsError
+from newfound.errors import NewfoundError, SettingsError
+from newfound.files import write_text
 from newfound.progress import BarReporter, Reporter
 
 FAILED, MISUSED, PARTLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
@@ -114,15 +115,6 @@ def print_json(value: Any) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write a result to a file. Raises DataError if it cannot be written."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, and the folders on the way. Raises DataError if it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from error
 
 
 def print_table(rows: Iterable[Sequence[str]], *, left: int = 1) -> None:

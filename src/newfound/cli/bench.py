@@ -1,4 +1,4 @@
-"""`newfound bench`: the paper's comparison, and what newfound's stages cost."""
+"""`newfound bench`: the paper's tables and figures, its data sets, and what newfound's stages cost."""
 
 from __future__ import annotations
 
@@ -7,93 +7,25 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import FAILED, AsJson, print_json, print_table, say, watcher, write_text
-from newfound.errors import SettingsError
+from newfound.cli import bench_studies
+from newfound.cli._common import AsJson, print_json, print_table, say, watcher
+from newfound.files import write_text
 
 app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def bench() -> None:
-    """Measure newfound on this machine.
+    """Measure newfound on this machine, and the paper's tables and figures on your data.
 
-    \bnewfound bench data
+    \bnewfound bench list
     newfound bench table1 pets/ --protocol pets --out results/
+    newfound bench report results/
     newfound bench speed
     """
 
 
-@app.command()
-def table1(
-    protocol: Annotated[
-        str,
-        typer.Option(
-            help="The benchmark: cub, cars, pets, food101, cifar10, cifar100, imagenet100, inat2017_animalia, "
-            "inat2017_arachnida, inat2017_fungi or inat2017_mollusca."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept; those there are not run again.")],
-    data: Annotated[
-        str | None,
-        typer.Argument(metavar="DATA", help="Its folder, as published or with one folder a class.",
-                       show_default="looked for in the folder that NEWFOUND_DATA names"),
-    ] = None,
-    seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Training seeds.")] = "0,1,2",
-    orders: Annotated[int, typer.Option(min=1, metavar="N", help="Random stream orders for each seed.")] = 3,
-    method: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this method's rows; repeatable. Default: all.")
-    ] = None,
-    backbone: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Any timm image model.", show_default="tf_efficientnet_lite0")
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(metavar="PATH", help="A local weight file.", show_default="pretrained")
-    ] = None,
-    class_seed: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Another draw of the known classes, to choose settings on.",
-                     show_default="the official classes"),
-    ] = None,
-    short: Annotated[bool, typer.Option("--short/--full", help="15 epochs on cached views, or all of it.")] = True,
-    as_json: AsJson = False,
-) -> None:
-    """Train and score LTC and all it is compared with on one data set: Table 1.
-
-    \bnewfound bench table1 pets/ --protocol pets --out results/
-    newfound bench table1 cub/ --protocol cub --out results/ --method ltc --method smile --seeds 0
-
-    Each method is trained at each seed on the same labelled images and scored
-    on the same stream in several orders. Every result is kept as a file, so an
-    interrupted table goes on when the command is given again. The table of the
-    methods and seeds that were asked for is written as Markdown, CSV and LaTeX
-    beside the results. `newfound --threads N bench ...` limits the threads.
-    """  # fmt: skip
-    from newfound.backbone import DEFAULT
-    from newfound.benchmarks import tables
-    from newfound.benchmarks.table1 import Bench, run_table1
-
-    bench = Bench(protocol, data, backbone or DEFAULT, class_seed, orders, short, weights)
-    results, missing = run_table1(bench, out, seeds=_seeds(seeds), methods=method, reporter=watcher())
-    if results:
-        folder = bench.folder(out)
-        for suffix, text in (("md", tables.markdown), ("csv", tables.as_csv), ("tex", tables.latex)):
-            write_text(folder / f"table1.{suffix}", text(results))
-    if as_json:
-        print_json({"results": results, "missing": missing})
-    elif results:
-        print_table(tables.rows_of(results))
-        typer.echo(tables.caption(results))
-    if missing:
-        say(f"not in the table: {'; '.join(missing)}")
-    if not results:
-        raise typer.Exit(FAILED)
-
-
-def _seeds(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise SettingsError(f"--seeds {text}: give whole numbers with commas between them, such as 0,1,2.") from None
+bench_studies.add_to(app)
 
 
 @app.command()
@@ -104,18 +36,26 @@ def data(
     root: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where data sets are.", show_default="NEWFOUND_DATA")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write the table there as Markdown, CSV and LaTeX.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """The data sets of the paper: classes, sizes, and which of them are here.
 
     \bNEWFOUND_DATA=/data newfound bench data
     newfound bench data --download pets --root /data
+    newfound bench data --out results/
     """
     from newfound.benchmarks import data as sets
+    from newfound.benchmarks.tables import plain_csv, plain_latex, plain_markdown
 
     if download is not None:
         say(f"{download}: {sets.download(download, root)}")
     rows = sets.statistics_table(sets.statistics(root))
+    if out is not None:
+        for ending, text in (("md", plain_markdown), ("csv", plain_csv), ("tex", plain_latex)):
+            write_text(out / f"data.{ending}", text(rows))
     if as_json:
         header, *body = rows
         print_json([dict(zip(["name", *header[1:]], row, strict=True)) for row in body])

@@ -1,0 +1,66 @@
+"""The paper's tables and figures on Oxford Pets and CUB, and the tables of docs/results.md and the README.
+
+    NEWFOUND_DATA=FOLDER python benchmarks/reproduce.py [--jobs N]
+
+Runs the commands below into benchmarks/results; what is there is not measured again, so it can be stopped and given
+again. On two cores the whole takes a day's worth of CPU minutes (each table tells its own). At the end it writes the
+report, benchmarks/results/report.html, and puts the tables into the documents.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from publish import RESULTS, ROOT, put
+
+from newfound.benchmarks.running import records
+from newfound.benchmarks.store import FILE, read_lines
+from newfound.benchmarks.tables import Table
+
+# The paper's rate, 1e-2, makes this backbone's features collapse (Table 1 shows it). What varies LTC starts from the
+# paper's account at the rate of the preset `default`.
+_RATE = ("--set", "lr=0.0001")
+_ONE_SEED = ("--seeds", "0", "--grid", "small")
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("table1", "--protocol", "pets"),
+    ("table1", "--protocol", "cub"),
+    ("table2", "--protocol", "pets"),
+    ("table3", "--protocol", "pets", *_RATE),
+    ("table4", "--protocol", "pets", *_RATE),
+    ("sensitivity", "--protocol", "pets", *_RATE, *_ONE_SEED),
+    ("threshold", "--protocol", "pets", *_RATE, *_ONE_SEED),
+    ("perturbation", "--protocol", "pets", *_RATE, "--seeds", "0"),
+    ("tsne", "--protocol", "pets", *_RATE, "--seeds", "0"),
+)
+README_LINES = (
+    "closed set (control)", "frozen backbone (control)", "SMILE", "PHE", "LTC baseline (Eq. 3)", "LTC, `paper`",
+    "LTC, `default`",
+)  # fmt: skip
+
+
+def main() -> None:
+    for words in (*(("bench", *command, "--out", str(RESULTS), *sys.argv[1:]) for command in COMMANDS),
+                  ("bench", "data", "--out", str(RESULTS)), ("bench", "report", str(RESULTS))):  # fmt: skip
+        print("newfound", *words, flush=True)
+        done = subprocess.run([sys.executable, "-m", "newfound", *words], stdout=subprocess.DEVNULL)
+        if done.returncode not in (0, 3):  # 3: some lines have no weights here
+            sys.exit(done.returncode)
+    publish()
+
+
+def publish() -> None:
+    """Put the tables into the documents."""
+    results = {result["key"]: result for result in read_lines(RESULTS / FILE)}
+    for path, record in records(RESULTS):
+        if record.keys and not record.figures:
+            data = path.parent.name.split("-")[0]
+            table = record.table(results)
+            put(ROOT / "docs" / "results.md", table.markdown(), f"{record.study} {data}")
+            if (record.study, data) == ("table1", "pets"):
+                some = {name: table.lines[name] for name in README_LINES if name in table.lines}
+                put(ROOT / "README.md", Table(table.title, table.columns[:4], some).markdown(), "table 1")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Run a study: measure its cells, keep a record of what it shows, write its tables or figures.
+
+Under the folder of results:
+
+    cells.jsonl                        every result, one JSON line a cell (`newfound.benchmarks.store`)
+    DATA-BACKBONE[-short]/NAME.json    the record of a study: what was asked, and the keys of its cells
+    DATA-BACKBONE[-short]/NAME.*       its table as .md, .csv and .tex, or its figures as .png and .svg with their .csv
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from newfound.benchmarks import drawing
+from newfound.benchmarks.cells import Cell, Setup
+from newfound.benchmarks.grid import run_grid
+from newfound.benchmarks.plotting import require_matplotlib
+from newfound.benchmarks.store import Result, Store
+from newfound.benchmarks.studies import STUDIES, Choice, Line, Study
+from newfound.benchmarks.tables import Table
+from newfound.errors import DataError, SettingsError
+from newfound.files import write_text
+from newfound.progress import Reporter
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a study showed when it was last run: enough to show it again from the store, without data or training."""
+
+    study: str
+    choice: Choice
+    keys: dict[str, list[str]]  # of the cells with results, by line
+    missing: dict[str, str]  # why lines have no or fewer results
+    figures: dict[str, str]  # captions, by the name of the files beside the record that show them
+
+    @property
+    def files(self) -> list[str]:
+        """What the study wrote beside its record."""
+        if STUDIES[self.study].kind == "table":
+            return [f"{self.study}.{ending}" for ending in ("md", "csv", "tex")]
+        return [f"{name}.{ending}" for name in self.figures for ending in ("png", "svg", "csv")]
+
+    def results(self, store: dict[str, Result]) -> dict[str, list[Result]]:
+        """By line, those that the store has."""
+        lines = {name: [store[key] for key in keys if key in store] for name, keys in self.keys.items()}
+        return {name: found for name, found in lines.items() if found}
+
+    def table(self, store: dict[str, Result], *, class_order: bool = False) -> Table:
+        """With `class_order`, of the stream in class order instead of the random orders."""
+        study = STUDIES[self.study]
+        notes: tuple[str, ...] = (_base(self.choice),) if study.varies else ()
+        lines = self.results(store)
+        if class_order:
+            notes += ("Much published code reads the stream so; no real one is like that.",)
+            lines = {name: list(map(_in_class_order, found)) for name, found in lines.items()}
+        return Table(f"{study.title}: {study.about}", study.columns, lines, self.missing, notes, class_order)
+
+
+def run_study(
+    study: Study,
+    setup: Setup,
+    out: str | os.PathLike,
+    *,
+    seeds: Iterable[int] = (0, 1, 2),
+    choice: Choice | None = None,
+    jobs: int = 1,
+    keep: str | os.PathLike | None = None,
+    reporter: Reporter | None = None,
+) -> tuple[Record, dict[str, list[Result]]]:
+    """Measure what the store lacks, then write the study's record and its tables or figures.
+
+    Args:
+        out: the folder of results.
+        seeds: training seeds; a picture shows the run of the first.
+        jobs, keep: as in `run_grid`.
+
+    Returns:
+        The record, and the results of each line.
+
+    Raises:
+        SettingsError: a method that no line has, or no seed.
+        WeightsError: there is no such weight file.
+        DataError: the data is not this benchmark's, or `out` cannot be written.
+    """
+    choice, reporter = choice or Choice(), reporter or Reporter()
+    seeds = sorted(set(seeds))
+    if not seeds or seeds[0] < 0:
+        raise SettingsError(f"seeds={seeds}: give at least one, from 0 up.")
+    lines = study.lines(choice)
+    store, folder = Store(out), folder_of(setup, out)
+    if study.kind == "picture":
+        cell = _cell(lines[0], seeds[0], setup)
+        kept = Path(keep) if keep else store.folder / "runs"
+        record = Record(study.name, choice, {}, {}, drawing.draw_picture(study.name, cell, folder, kept, reporter))
+        _write(folder, record)
+        return record, {}
+    if study.kind == "curves":
+        require_matplotlib()  # rather now than after hours
+    # Seed after seed, so that an interrupted study compares all its lines.
+    cells = {(line.name, seed): _cell(line, seed, setup) for seed in seeds for line in lines}
+    outcome = run_grid(cells.values(), store, jobs=jobs, keep=keep, reporter=reporter)
+    keys: dict[str, list[str]] = {line.name: [] for line in lines}
+    missing: dict[str, str] = {}
+    for (name, _), cell in cells.items():
+        if cell.key in outcome.results:
+            keys[name].append(cell.key)
+        elif cell.key in outcome.failed:
+            missing[name] = outcome.failed[cell.key]
+    record = Record(study.name, choice, keys, missing, {})
+    results = record.results(outcome.results)
+    if not results:
+        return record, results
+    if study.kind == "curves":
+        every = [result for found in results.values() for result in found]
+        record = replace(record, figures=drawing.draw_curves(study.name, every, folder))
+    else:
+        table = record.table(outcome.results)
+        texts = (table.markdown(), table.csv(), table.latex())
+        for name, text in zip(record.files, texts, strict=True):
+            write_text(folder / name, text)
+    _write(folder, record)
+    return record, results
+
+
+def records(out: str | os.PathLike) -> list[tuple[Path, Record]]:
+    """Every study that was run into this folder, with the file of its record.
+
+    Raises:
+        DataError: a record cannot be read.
+    """
+    found = []
+    for path in sorted(Path(out).glob("*/*.json")):
+        if path.stem not in STUDIES:
+            continue
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            asked = stored.pop("choice")
+            lists = {name: tuple(asked[name]) for name in ("methods", "backbones")}
+            found.append((path, Record(choice=Choice(**asked | lists), **stored)))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"the record {path} cannot be read ({error}); run its study again.") from error
+    order = list(STUDIES)
+    return sorted(found, key=lambda pair: (pair[0].parent.name, order.index(pair[1].study)))
+
+
+def folder_of(setup: Setup, out: str | os.PathLike) -> Path:
+    """Where the tables and figures of a setup go."""
+    parts = [f"own-{Path(str(setup.data)).resolve().name}" if setup.known is not None else setup.protocol]
+    parts += [f"class-seed-{setup.class_seed}"] if setup.class_seed is not None else []
+    parts += [setup.backbone.replace("/", "-")] + (["short"] if setup.short else [])
+    return Path(out) / "-".join(parts)
+
+
+def _cell(line: Line, seed: int, setup: Setup) -> Cell:
+    return Cell(line.variant, seed, replace(setup, backbone=line.backbone) if line.backbone else setup)
+
+
+def _in_class_order(result: Result) -> Result:
+    return result | {"scores": [result["class_order"]], "oracle": None}
+
+
+def _base(choice: Choice) -> str:
+    settings = ", ".join(f"{name}={value}" for name, value in choice.settings.items())
+    return f"LTC starts from the preset `{choice.preset}`" + (f" with {settings}." if settings else ".")
+
+
+def _write(folder: Path, record: Record) -> None:
+    write_text(folder / f"{record.study}.json", json.dumps(asdict(record), indent=1) + "\n")

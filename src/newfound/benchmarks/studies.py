@@ -1,0 +1,219 @@
+"""The paper's tables and figures, each as the lines it compares and the way it shows them.
+
+A study says nothing of data, backbone or seeds: those are asked for when it is run (`newfound.benchmarks.running`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from newfound.benchmarks import tables
+from newfound.benchmarks.tables import Column
+from newfound.errors import SettingsError
+
+Grid = Literal["full", "small"]
+DINO, CLIP = "vit_base_patch16_224.dino", "vit_base_patch16_clip_224.openai"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with a preset and the settings that differ from it."""
+
+    method: str
+    preset: str = "default"
+    settings: dict[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a study compares: a variant under a name, on a backbone of its own if backbones are compared."""
+
+    name: str
+    variant: Variant
+    backbone: str | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What may be chosen for a study.
+
+    Args:
+        preset, settings: what LTC starts from where a study varies it: the paper's account, unless told otherwise.
+        grid: every value of an axis, or a few.
+        methods: only the lines of these methods; none for all.
+        backbones: for the study of backbones.
+    """
+
+    preset: str = "paper"
+    settings: dict[str, Any] = field(default_factory=dict)
+    grid: Grid = "full"
+    methods: tuple[str, ...] = ()
+    backbones: tuple[str, ...] = ()
+
+    def ltc(self, method: str = "ltc", /, **changes: Any) -> Variant:
+        return Variant(method, self.preset, self.settings | changes)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A table or figure of the paper.
+
+    Args:
+        kind: "table" (lines and columns), "curves" (drawn from results) or "picture" (drawn from a trained run).
+        varies: whether the lines follow the choice of preset and settings.
+    """
+
+    name: str
+    title: str
+    about: str
+    kind: Literal["table", "curves", "picture"]
+    make: Callable[[Choice], list[Line]]
+    columns: tuple[Column, ...] = ()
+    varies: bool = False
+
+    def lines(self, choice: Choice) -> list[Line]:
+        """Raises SettingsError if no line has one of the methods asked for."""
+        lines = self.make(choice)
+        unknown = set(choice.methods) - {line.variant.method for line in lines}
+        if unknown:
+            names = dict.fromkeys(line.variant.method for line in lines)
+            raise SettingsError(
+                f"{self.name} has no line with the method {', '.join(sorted(unknown))}; it has {', '.join(names)}."
+            )
+        return [line for line in lines if not choice.methods or line.variant.method in choice.methods]
+
+
+def _table1(choice: Choice) -> list[Line]:
+    mixup = {"creator": "mixup"}
+    return [
+        Line("closed set (control)", Variant("closed")),
+        Line("frozen backbone (control)", Variant("frozen")),
+        Line("SLC", Variant("slc")),
+        Line("MLDG", Variant("mldg")),
+        Line("RankStat", Variant("rankstat")),
+        Line("WTA", Variant("wta")),
+        Line("SMILE", Variant("smile")),
+        Line("PHE", Variant("phe")),
+        Line("DiffGRE on SMILE", Variant("diffgre-smile")),
+        Line("DiffGRE on PHE", Variant("diffgre-phe")),
+        Line("DiffGRE on SMILE, mixup for diffusion", Variant("diffgre-smile", settings=mixup)),
+        Line("DiffGRE on PHE, mixup for diffusion", Variant("diffgre-phe", settings=mixup)),
+        Line("LTC baseline (Eq. 3)", Variant("baseline")),
+        *_three_ltc(),
+    ]
+
+
+def _three_ltc() -> list[Line]:
+    return [Line(f"LTC, `{preset}`", Variant("ltc", preset)) for preset in ("paper", "released", "default")]
+
+
+def _table2(choice: Choice) -> list[Line]:
+    lengths = (12, 16, 32, 64) if choice.grid == "full" else (16, 32)
+    codes = [
+        Line(f"{method.upper()}, {bits} bits", Variant(method, settings={"bits": bits}))
+        for method in ("smile", "phe")
+        for bits in lengths
+    ]
+    return codes + _three_ltc()
+
+
+def _table3(choice: Choice) -> list[Line]:
+    return [
+        Line("without cross-entropy", choice.ltc(ce=0.0)),
+        Line("without contrastive loss", choice.ltc(alpha=0.0)),
+        Line("without max-margin loss", choice.ltc(gamma_mm=0.0)),
+        Line("without creation", choice.ltc(creator=None)),
+        Line("hinge on known samples only", choice.ltc("known-hinge")),
+        Line("LTC", choice.ltc()),
+    ]
+
+
+def _table4(choice: Choice) -> list[Line]:
+    return [
+        Line("nothing created", choice.ltc(creator=None)),
+        Line("mixup", choice.ltc(creator="mixup")),
+        Line("CutMix", choice.ltc(creator="cutmix")),
+        # A diffusion model needs images, so this line alone learns from fresh views in pixel space.
+        Line("diffusion (DiffGRE)", choice.ltc(creator="diffusion", space="pixels", cached=False)),
+        Line("MKEE without entropy", choice.ltc(creator="mkee-no-entropy")),
+        Line("MKEE without density", choice.ltc(creator="mkee-no-density")),
+        Line("MKEE", choice.ltc()),
+    ]
+
+
+def _backbones(choice: Choice) -> list[Line]:
+    compared = [("SMILE", Variant("smile")), ("PHE", Variant("phe")), ("LTC, `paper`", Variant("ltc", "paper"))]
+    compared.append(("LTC, `default`", Variant("ltc")))
+    from newfound.backbone import DEFAULT
+
+    names = choice.backbones or (DINO, CLIP, DEFAULT)
+    return [Line(f"{name}, {backbone}", variant, backbone) for name, variant in compared for backbone in names]
+
+
+def _points(choice: Choice, settings: Sequence[dict[str, float]]) -> list[Line]:
+    """A line for each point of a figure, each point once."""
+    named = {", ".join(f"{name} {value:g}" for name, value in point.items()): point for point in settings}
+    return [Line(name, choice.ltc(**point)) for name, point in named.items()]
+
+
+def _sensitivity(choice: Choice) -> list[Line]:
+    full = choice.grid == "full"
+    alphas = [round(0.1 * i, 1) for i in range(11)] if full else [0.1, 0.3, 0.7, 1.0]
+    gammas = [0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 0.7, 1.0] if full else [0.01, 0.05, 0.1, 0.5, 1.0]
+    across = [{"alpha": alpha, "gamma_mm": gamma} for gamma in (0.05, 0.5) for alpha in alphas]
+    return _points(choice, across + [{"alpha": alpha, "gamma_mm": gamma} for alpha in (0.3, 0.7) for gamma in gammas])
+
+
+def _threshold(choice: Choice) -> list[Line]:
+    starts = [round(0.05 * i, 2) for i in range(21)] if choice.grid == "full" else [0.0, 0.25, 0.5, 0.75, 1.0]
+    return _points(choice, [{"tau_init": tau, "beta": beta} for tau in starts for beta in (0.0, 0.001, 0.01)])
+
+
+def _one_run(choice: Choice) -> list[Line]:
+    return [Line("LTC", choice.ltc())]
+
+
+_strict, _greedy, _named = (tables.accuracy(protocol) for protocol in tables.PROTOCOLS)
+_oracles = (tables.accuracy("strict", oracle=True), tables.accuracy("named", oracle=True))
+_count, _minutes = tables.categories(), tables.minutes()
+
+STUDIES = {
+    study.name: study
+    for study in (
+        Study(
+            "table1", "Table 1", "every method under both protocols", "table",
+            _table1, (_strict, _greedy, _named, _count, *_oracles, _minutes),
+        ),
+        Study(
+            "table2", "Table 2", "how many categories are found, and code lengths of SMILE and PHE", "table",
+            _table2, (_count, _strict, _greedy, _named, _minutes),
+        ),
+        Study(
+            "table3", "Table 3", "LTC without each of its parts", "table",
+            _table3, (_greedy, _strict, _named, _count, *_oracles), varies=True,
+        ),
+        Study(
+            "table4", "Table 4", "LTC with other creators, and the time to create 128 samples", "table",
+            _table4, (_greedy, _strict, _named, _count, *_oracles, tables.creation_seconds()), varies=True,
+        ),
+        Study(
+            "backbones", "Backbones", "SMILE, PHE and LTC on several backbones (the appendix's variants)", "table",
+            _backbones, (_greedy, _strict, _named, _count, *_oracles),
+        ),
+        Study(
+            "sensitivity", "Sensitivity", "accuracy against alpha and gamma_mm", "curves", _sensitivity, varies=True,
+        ),
+        Study(
+            "threshold", "Threshold", "tau_init against beta: the adaptive threshold and fixed ones", "curves",
+            _threshold, varies=True,
+        ),
+        Study(
+            "perturbation", "Perturbation", "where MKEE moves mixed samples", "picture", _one_run, varies=True,
+        ),
+        Study(
+            "tsne", "t-SNE", "known classes and pseudo-novel samples", "picture", _one_run, varies=True,
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,27 @@
+"""Files that people and programs read: written whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from newfound.errors import DataError
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, and the folders on the way. Raises DataError if it cannot be written."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """As `write_text`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():  # a pipe or a terminal, which cannot be replaced
+            path.write_bytes(content)
+            return
+        part = path.with_name(path.name + ".part")
+        part.write_bytes(content)
+        os.replace(part, path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from error

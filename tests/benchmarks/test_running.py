@@ -1,0 +1,136 @@
+"""Promises of running a study: what was measured is kept, shared and shown again without data or training."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from newfound.benchmarks import cells, studies
+from newfound.benchmarks.cells import Setup
+from newfound.benchmarks.running import folder_of, records, run_study
+from newfound.benchmarks.store import Store
+from newfound.benchmarks.studies import STUDIES, Choice, Line, Study, Variant
+from newfound.errors import DataError, SettingsError, WeightsError
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+QUICK = {"epochs": 1, "batch_size": 16, "views": 2}
+
+
+@pytest.fixture(scope="module")
+def setup(write_folder, tiny_weights, tmp_path_factory) -> Setup:
+    """Ten kinds of pictures in the place of CIFAR-10's ten classes."""
+    data = write_folder(tmp_path_factory.mktemp("ten"), kinds=10, each=4)
+    return Setup("cifar10", str(data), "test_efficientnet", orders=2, weights=tiny_weights(), check=False)
+
+
+@pytest.fixture
+def two_lines(monkeypatch) -> Study:
+    """A table of a method that learns and one that does not, both quick."""
+
+    def lines(choice: Choice) -> list[Line]:
+        return [Line("first", Variant("frozen")), Line("second", Variant("rankstat", settings=QUICK))]
+
+    study = dataclasses.replace(STUDIES["table1"], make=lines)
+    monkeypatch.setitem(studies.STUDIES, "table1", study)
+    return study
+
+
+def test_a_table_is_written_in_three_forms_with_a_record(setup, two_lines, tmp_path):
+    record, results = run_study(two_lines, setup, tmp_path, seeds=[1, 0])
+    assert {name: [r["seed"] for r in found] for name, found in results.items()} == {"first": [0, 1], "second": [0, 1]}
+    folder = folder_of(setup, tmp_path)
+    assert folder.name == "cifar10-test_efficientnet-short"
+    assert record.files == ["table1.md", "table1.csv", "table1.tex"]
+    assert (folder / "table1.md").read_text() == record.table(Store(tmp_path).results()).markdown()
+    assert sorted(p.name for p in folder.iterdir()) == ["table1.csv", "table1.json", "table1.md", "table1.tex"]
+    assert str(tmp_path) not in (folder / "table1.json").read_text()
+
+
+def test_what_was_measured_is_shown_again_from_the_store_alone(setup, two_lines, tmp_path, monkeypatch):
+    record, results = run_study(two_lines, setup, tmp_path, seeds=[0])
+    monkeypatch.setattr(Setup, "split", property(lambda self: pytest.fail("the data was asked for")))
+    ((path, again),) = records(tmp_path)
+    assert path.name == "table1.json"
+    assert again == record
+    assert again.results(Store(tmp_path).results()) == results
+
+
+def test_studies_share_their_trainings_and_a_second_call_trains_nothing(setup, two_lines, tmp_path, monkeypatch):
+    run_study(two_lines, setup, tmp_path, seeds=[0])
+    monkeypatch.setattr(cells, "fit", lambda *a, **k: pytest.fail("trained again"))
+    other = dataclasses.replace(two_lines, name="table2", make=lambda choice: [Line("again", Variant("frozen"))])
+    _, results = run_study(other, setup, tmp_path, seeds=[0])
+    assert list(results) == ["again"]
+    assert len(Store(tmp_path).results()) == 2
+
+
+def test_a_line_that_cannot_be_trained_is_left_out_and_told(setup, two_lines, tmp_path, monkeypatch):
+    real = cells.fit
+
+    def fit(data, *, method, **options):
+        if method == "rankstat":
+            raise WeightsError("no weights here")
+        return real(data, method=method, **options)
+
+    monkeypatch.setattr(cells, "fit", fit)
+    record, results = run_study(two_lines, setup, tmp_path, seeds=[0, 1])
+    assert list(results) == ["first"]
+    assert record.missing == {"second": "no weights here"}
+    assert "Not run: second (no weights here)" in (folder_of(setup, tmp_path) / "table1.md").read_text()
+
+
+def test_a_table_in_class_order_shows_the_scores_of_that_order(setup, two_lines, tmp_path):
+    record, results = run_study(two_lines, setup, tmp_path, seeds=[0])
+    shown = record.table(Store(tmp_path).results(), class_order=True)
+    expected = results["first"][0]["class_order"]["strict"]["all"]
+    assert shown.columns[0].figures(shown.lines["first"])[0] == (pytest.approx(100 * expected), 0)
+    assert "class order" in shown.caption()
+
+
+def test_curves_are_drawn_with_their_numbers(setup, tmp_path):
+    quick = Choice(settings=QUICK | {"lr": 1e-4, "creation_from_epoch": 0, "p_gen": 1.0}, grid="small")
+    study = STUDIES["threshold"]
+    few = dataclasses.replace(study, make=lambda choice: study.make(choice)[:3])  # tau_init 0
+    record, _ = run_study(few, setup, tmp_path, seeds=[0], choice=quick)
+    folder = folder_of(setup, tmp_path)
+    assert set(record.figures) == {"threshold", "threshold-adaptive", "threshold-gain"}
+    assert all((folder / name).stat().st_size > 100 for name in record.files)
+    assert len(record.files) == 9
+
+
+def test_a_picture_keeps_its_run_and_says_what_it_is_of(setup, tmp_path):
+    quick = Choice(settings=QUICK | {"lr": 1e-4})
+    record, _ = run_study(STUDIES["tsne"], setup, tmp_path, seeds=[0], choice=quick)
+    assert record.files == ["tsne.png", "tsne.svg", "tsne.csv"]
+    assert "test_efficientnet; ltc, paper (short), batch_size=16, epochs=1, lr=0.0001, views=2, seed 0" in (
+        record.figures["tsne"]
+    )
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+    assert [r for _, r in records(tmp_path)] == [record]
+
+
+def test_data_of_ones_own_is_split_by_a_file_of_known_classes(setup, two_lines, tmp_path):
+    known = tmp_path / "known.txt"
+    known.write_text("kind0\nkind2\nkind7\n")
+    own = Setup("own", setup.data, setup.backbone, orders=1, weights=setup.weights, known=str(known))
+    _, results = run_study(two_lines, own, tmp_path / "out", seeds=[0])
+    data = results["first"][0]["data"]
+    assert (data["protocol"], data["known"], data["classes"]) == (f"own {Path(setup.data).name}", 3, 10)
+    assert folder_of(own, tmp_path).name == f"own-{Path(setup.data).name}-test_efficientnet-short"
+
+
+@pytest.mark.parametrize("seeds", [[], [-1]])
+def test_seeds_are_whole_numbers_from_0_up_and_at_least_one(setup, two_lines, tmp_path, seeds):
+    with pytest.raises(SettingsError, match="seeds"):
+        run_study(two_lines, setup, tmp_path, seeds=seeds)
+
+
+def test_a_damaged_record_is_named(setup, two_lines, tmp_path):
+    run_study(two_lines, setup, tmp_path, seeds=[0])
+    path = folder_of(setup, tmp_path) / "table1.json"
+    path.write_text(json.dumps({"study": "table1"}))
+    with pytest.raises(DataError, match=r"table1\.json.*run its study again"):
+        records(tmp_path)

@@ -1,0 +1,74 @@
+"""Promises of the tables: means and spreads that can be checked by hand, in three forms, with their origin."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hand_made_results import result
+
+from newfound.benchmarks import tables
+from newfound.benchmarks.tables import Table
+
+COLUMNS = (tables.accuracy("strict"), tables.categories(), tables.accuracy("strict", oracle=True), tables.minutes())
+
+
+def table(**lines) -> Table:
+    return Table("a table", COLUMNS, lines)
+
+
+def test_a_figure_is_the_mean_and_spread_over_seeds_and_orders():
+    results = [result([0.5, 0.7], [10, 20]), result([0.6, 0.6], [30, 40], seed=1)]
+    # mean of 50 70 60 60 = 60; squares of the differences 100 100 0 0, over 3: sqrt(200 / 3) = 8.16
+    assert tables.accuracy("strict").figures(results)[0] == pytest.approx((60, 8.16497))
+    assert tables.categories().figures(results[:1])[0] == pytest.approx((15, 7.0710678))
+    assert tables.accuracy("strict").figures([result([0.4])])[1] == pytest.approx((20, 0))
+
+
+def test_the_markdown_has_a_row_a_line_and_says_what_it_is_of():
+    text = table(LTC=[result([0.5, 0.7], [10, 20])], other=[result([0.1])]).markdown()
+    lines = text.splitlines()
+    assert lines[0] == (
+        "|  | Strict All / Old / New | categories | Strict, oracle All / Old / New | CPU minutes | seeds |"
+    )
+    assert lines[2] == "| LTC | 60.0 / 30.0 / 30.0 (± 14.1) | 15 ± 7 | 80.0 / 40.0 / 40.0 (± 0.0) | 1.5 | 1 |"
+    assert lines[3].startswith("| other | 10.0 / 5.0 / 5.0 (± 0.0)")
+    assert "19 known classes of 37, 942 labelled and 2,738 streamed images; backbone tf_efficientnet_lite0" in text
+    assert "commit abc, 2026-01-02." in text
+    assert "ImageNet" in text, "what the backbone has seen"
+
+
+def test_lines_that_could_not_be_run_are_told_with_the_reason():
+    told = Table("a table", COLUMNS, {"LTC": [result([0.5])]}, {"DiffGRE": "no weights"}, ("A note.",)).caption()
+    assert told.endswith("A note. Not run: DiffGRE (no weights)")
+
+
+def test_a_figure_that_a_result_does_not_have_is_a_dash():
+    without = result([0.5], oracle=None, creation=None)
+    assert tables.accuracy("named", oracle=True).cell([without]) == "- / - / -"
+    assert tables.creation_seconds().cell([without]) == "- / -"
+    assert tables.creation_seconds().cell([result([0.5])]) == "0.60 / 3.00"
+
+
+def test_the_csv_has_a_line_for_each_seed_and_order_and_for_each_oracle():
+    text = table(LTC=[result([0.5, 0.7], [10, 20], settings={"a": 1}), result([0.6], seed=1, oracle=None)]).csv()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(r["seed"], r["order"], r["cut"], r["strict_all"], r["categories"]) for r in rows] == [
+        ("0", "0", "0.5", "0.5", "10"), ("0", "1", "0.5", "0.7", "20"), ("0", "class", "0.5", "0.9", "7"),
+        ("0", "oracle strict", "0.3", "0.8", "12"), ("0", "oracle named", "0.4", "0.8", "12"),
+        ("1", "0", "0.5", "0.6", "10"), ("1", "class", "0.5", "0.9", "7"),
+    ]  # fmt: skip
+    first = rows[0]
+    assert (first["settings"], first["data"], first["backbone"]) == ("a=1", "pets", "tf_efficientnet_lite0")
+    assert (first["method"], first["preset"], first["commit"]) == ("ltc", "default (short)", "abc")
+    assert first["time"] == "2026-01-02T03:04:05Z"
+
+
+def test_the_latex_escapes_what_latex_would_not_print_and_has_a_column_a_figure():
+    text = table(**{"LTC, `de_fault` 50 % & more": [result([0.5])]}).latex()
+    assert r"LTC, \texttt{de\_fault} 50 \% \& more & 50.0 & 25.0 & 25.0 & 10 & 80.0 & 40.0 & 40.0 & 1.5 \\" in text
+    assert text.startswith(r"\begin{tabular}{lrrrrrrrr}")
+    head, names, row = (line for line in text.splitlines() if line.endswith(r"\\"))
+    assert names.count(" & ") == row.count(" & ") == 8
+    assert head.count(r"\multicolumn{3}{c}") == 2
