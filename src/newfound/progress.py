@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,26 @@ class Reporter:
 
     def say(self, message: str) -> None:
         """A line that a person should see."""
+
+
+class Stopwatch(Reporter):
+    """Hands everything on to another reporter, and adds up the processor seconds of each stage."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        start = time.process_time()
+        try:
+            with self.reporter.stage(title, total) as progress:
+                yield progress
+        finally:
+            self.seconds[title] = self.seconds.get(title, 0.0) + time.process_time() - start
+
+    def say(self, message: str) -> None:
+        self.reporter.say(message)
 
 
 class BarReporter(Reporter):

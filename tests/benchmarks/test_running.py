@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from newfound.benchmarks import cells, studies
+from newfound.benchmarks import cells, running, studies
 from newfound.benchmarks.cells import Setup
 from newfound.benchmarks.running import folder_of, records, run_study
 from newfound.benchmarks.store import Store
@@ -41,7 +41,7 @@ def two_lines(monkeypatch) -> Study:
 def test_a_table_is_written_in_three_forms_with_a_record(setup, two_lines, tmp_path):
     record, results = run_study(two_lines, setup, tmp_path, seeds=[1, 0])
     assert {name: [r["seed"] for r in found] for name, found in results.items()} == {"first": [0, 1], "second": [0, 1]}
-    folder = folder_of(setup, tmp_path)
+    folder = folder_of(two_lines, Choice(), setup, tmp_path)
     assert folder.name == "cifar10-test_efficientnet-short"
     assert record.files == ["table1.md", "table1.csv", "table1.tex"]
     assert (folder / "table1.md").read_text() == record.table(Store(tmp_path).results()).markdown()
@@ -67,6 +67,33 @@ def test_studies_share_their_trainings_and_a_second_call_trains_nothing(setup, t
     assert len(Store(tmp_path).results()) == 2
 
 
+def test_what_is_asked_differently_is_kept_in_another_place(setup):
+    varied, plain = STUDIES["table3"], STUDIES["table1"]
+    asked = [
+        (plain, Choice(), setup),
+        (plain, Choice(methods=("ltc",)), setup),
+        (varied, Choice(settings={"lr": 0.1}), setup),
+        (varied, Choice(preset="released"), setup),
+        (plain, Choice(), dataclasses.replace(setup, class_seed=1)),
+        (plain, Choice(), dataclasses.replace(setup, orders=5)),
+        (plain, Choice(), dataclasses.replace(setup, short=False)),
+        (plain, Choice(), dataclasses.replace(setup, weights="random")),
+        (plain, Choice(), dataclasses.replace(setup, backbone="test_vit")),
+    ]
+    places = [folder_of(*one, "out") for one in asked]
+    assert len(set(places)) == len(places)
+    assert all(place.parent == Path("out") for place in places)
+
+
+def test_the_papers_start_of_the_threshold_is_that_of_its_data_set(setup, write_folder, tmp_path):
+    line = Line("LTC", Variant("ltc", "paper"))
+    assert running._cell(line, 0, setup).settings == {}
+    cub = Setup("cub", setup.data, setup.backbone)
+    assert running._cell(line, 0, cub).settings == {"tau_init": 0.6}
+    assert running._cell(Line("LTC", Variant("ltc", "paper", {"tau_init": 0.3})), 0, cub).settings == {"tau_init": 0.3}
+    assert running._cell(Line("LTC", Variant("ltc", "released")), 0, cub).settings == {}
+
+
 def test_a_line_that_cannot_be_trained_is_left_out_and_told(setup, two_lines, tmp_path, monkeypatch):
     real = cells.fit
 
@@ -79,14 +106,15 @@ def test_a_line_that_cannot_be_trained_is_left_out_and_told(setup, two_lines, tm
     record, results = run_study(two_lines, setup, tmp_path, seeds=[0, 1])
     assert list(results) == ["first"]
     assert record.missing == {"second": "no weights here"}
-    assert "Not run: second (no weights here)" in (folder_of(setup, tmp_path) / "table1.md").read_text()
+    told = (folder_of(two_lines, Choice(), setup, tmp_path) / "table1.md").read_text()
+    assert "Not run, or not at every seed: second (no weights here)" in told
 
 
 def test_a_table_in_class_order_shows_the_scores_of_that_order(setup, two_lines, tmp_path):
     record, results = run_study(two_lines, setup, tmp_path, seeds=[0])
     shown = record.table(Store(tmp_path).results(), class_order=True)
     expected = results["first"][0]["class_order"]["strict"]["all"]
-    assert shown.columns[0].figures(shown.lines["first"])[0] == (pytest.approx(100 * expected), 0)
+    assert shown.columns[0].figures(shown.lines["first"])[0] == (pytest.approx(100 * expected), None)
     assert "class order" in shown.caption()
 
 
@@ -95,7 +123,7 @@ def test_curves_are_drawn_with_their_numbers(setup, tmp_path):
     study = STUDIES["threshold"]
     few = dataclasses.replace(study, make=lambda choice: study.make(choice)[:3])  # tau_init 0
     record, _ = run_study(few, setup, tmp_path, seeds=[0], choice=quick)
-    folder = folder_of(setup, tmp_path)
+    folder = folder_of(few, quick, setup, tmp_path)
     assert set(record.figures) == {"threshold", "threshold-adaptive", "threshold-gain"}
     assert all((folder / name).stat().st_size > 100 for name in record.files)
     assert len(record.files) == 9
@@ -119,7 +147,7 @@ def test_data_of_ones_own_is_split_by_a_file_of_known_classes(setup, two_lines, 
     _, results = run_study(two_lines, own, tmp_path / "out", seeds=[0])
     data = results["first"][0]["data"]
     assert (data["protocol"], data["known"], data["classes"]) == (f"own {Path(setup.data).name}", 3, 10)
-    assert folder_of(own, tmp_path).name == f"own-{Path(setup.data).name}-test_efficientnet-short"
+    assert folder_of(two_lines, Choice(), own, tmp_path).name == f"own-{Path(setup.data).name}-test_efficientnet-short"
 
 
 @pytest.mark.parametrize("seeds", [[], [-1]])
@@ -130,7 +158,7 @@ def test_seeds_are_whole_numbers_from_0_up_and_at_least_one(setup, two_lines, tm
 
 def test_a_damaged_record_is_named(setup, two_lines, tmp_path):
     run_study(two_lines, setup, tmp_path, seeds=[0])
-    path = folder_of(setup, tmp_path) / "table1.json"
+    path = folder_of(two_lines, Choice(), setup, tmp_path) / "table1.json"
     path.write_text(json.dumps({"study": "table1"}))
     with pytest.raises(DataError, match=r"table1\.json.*run its study again"):
         records(tmp_path)

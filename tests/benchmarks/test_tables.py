@@ -23,17 +23,17 @@ def test_a_figure_is_the_mean_and_spread_over_seeds_and_orders():
     # mean of 50 70 60 60 = 60; squares of the differences 100 100 0 0, over 3: sqrt(200 / 3) = 8.16
     assert tables.accuracy("strict").figures(results)[0] == pytest.approx((60, 8.16497))
     assert tables.categories().figures(results[:1])[0] == pytest.approx((15, 7.0710678))
-    assert tables.accuracy("strict").figures([result([0.4])])[1] == pytest.approx((20, 0))
+    assert tables.accuracy("strict").figures([result([0.4])])[1] == (pytest.approx(20), None)
 
 
 def test_the_markdown_has_a_row_a_line_and_says_what_it_is_of():
     text = table(LTC=[result([0.5, 0.7], [10, 20])], other=[result([0.1])]).markdown()
     lines = text.splitlines()
     assert lines[0] == (
-        "|  | Strict All / Old / New | categories | Strict, oracle All / Old / New | CPU minutes | seeds |"
+        "|  | Strict All / Old / New | categories | Strict, oracle All / Old / New | CPU minutes | preset | seeds |"
     )
-    assert lines[2] == "| LTC | 60.0 / 30.0 / 30.0 (± 14.1) | 15 ± 7 | 80.0 / 40.0 / 40.0 (± 0.0) | 1.5 | 1 |"
-    assert lines[3].startswith("| other | 10.0 / 5.0 / 5.0 (± 0.0)")
+    assert lines[2] == "| LTC | 60.0 / 30.0 / 30.0 (± 14.1) | 15 ± 7 | 80.0 / 40.0 / 40.0 | 1.5 | default (short) | 1 |"
+    assert lines[3].startswith("| other | 10.0 / 5.0 / 5.0 | 10 |")
     assert "19 known classes of 37, 942 labelled and 2,738 streamed images; backbone tf_efficientnet_lite0" in text
     assert "commit abc, 2026-01-02." in text
     assert "ImageNet" in text, "what the backbone has seen"
@@ -41,7 +41,8 @@ def test_the_markdown_has_a_row_a_line_and_says_what_it_is_of():
 
 def test_lines_that_could_not_be_run_are_told_with_the_reason():
     told = Table("a table", COLUMNS, {"LTC": [result([0.5])]}, {"DiffGRE": "no weights"}, ("A note.",)).caption()
-    assert told.endswith("A note. Not run: DiffGRE (no weights)")
+    assert told.endswith("Not run, or not at every seed: DiffGRE (no weights)")
+    assert "A note." in told
 
 
 def test_a_figure_that_a_result_does_not_have_is_a_dash():
@@ -68,6 +69,8 @@ def test_the_csv_has_a_line_for_each_seed_and_order_and_for_each_oracle():
 def test_the_latex_escapes_what_latex_would_not_print_and_has_a_column_a_figure():
     text = table(**{"LTC, `de_fault` 50 % & more": [result([0.5])]}).latex()
     assert r"LTC, \texttt{de\_fault} 50 \% \& more & 50.0 & 25.0 & 25.0 & 10 & 80.0 & 40.0 & 40.0 & 1.5 \\" in text
+    spread = table(LTC=[result([0.5, 0.7])]).latex()
+    assert r"60.0 {\tiny $\pm$ 14.1}" in spread
     assert text.startswith(r"\begin{tabular}{lrrrrrrrr}")
     head, names, row = (line for line in text.splitlines() if line.endswith(r"\\"))
     assert names.count(" & ") == row.count(" & ") == 8

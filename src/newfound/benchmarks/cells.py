@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import torch
 
@@ -30,7 +30,9 @@ from newfound.benchmarks.studies import Variant
 from newfound.datasets import LabelledImages, item_name
 from newfound.errors import SettingsError, WeightsError
 from newfound.fitting import fit
-from newfound.progress import Reporter
+from newfound.images import content_hash
+from newfound.method import get_method
+from newfound.progress import Reporter, Stopwatch
 from newfound.run import Run, load
 from newfound.weights import RANDOM
 
@@ -94,8 +96,13 @@ class Setup:
     def about(self) -> dict[str, Any]:
         """What a result says of its data; equal for all cells of a table."""
         labelled, stream = self.split
-        names = [Path(item_name(item, position)).name for position, item in enumerate(stream.items)]
-        listed = "\n".join(f"{name}:{label}" for name, label in zip(names, stream.labels, strict=True))
+        if self.known is None:  # a benchmark's images are what their names say
+            names = [Path(item_name(item, position)).name for position, item in enumerate(stream.items)]
+            labels = stream.labels
+        else:
+            names = [content_hash(item) for item in (*labelled.items, *stream.items)]
+            labels = [*labelled.labels, *stream.labels]
+        listed = "\n".join(f"{name}:{label}" for name, label in zip(names, labels, strict=True))
         name = f"own {Path(str(self.data)).resolve().name}" if self.known is not None else self.protocol
         return {
             "protocol": name, "class_seed": self.class_seed, "labelled": len(labelled), "stream": len(stream),
@@ -118,7 +125,8 @@ class Cell:
         v = self.variant
         preset = dataclasses.asdict(presets.resolve(v.method, v.preset, short=self.setup.short, overrides={}))
         unlike = {name: value for name, value in v.settings.items() if name not in preset or preset[name] != value}
-        return {name: _spelled(value, preset.get(name)) for name, value in sorted(unlike.items())}
+        hints = get_type_hints(get_method(v.method).settings_class)
+        return {name: _spelled(value, hints.get(name)) for name, value in sorted(unlike.items())}
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -162,13 +170,13 @@ class Cell:
             keep: a folder for trained runs. One that is there is scored and not trained again, and a training that
                 was interrupted goes on.
         """
-        reporter = reporter or Reporter()
+        watch = Stopwatch(reporter or Reporter())
         labelled, stream = self.setup.split
         made_at, whole = commit(), keep is None or not (keep / self.key).exists()
         start, cpu = time.perf_counter(), time.process_time()
-        run = self.train(keep, reporter)
+        run = self.train(keep, watch)
         trained, trained_cpu = time.perf_counter(), time.process_time()
-        features, labels = run.read_stream(stream, reporter)
+        features, labels = run.read_stream(stream, watch)
         scores = [one.as_dict() for one in run.score_stream(features, labels, orders=self.setup.orders).scores]
         by_class = run.score_stream(features, labels, class_order=True).scores[0].as_dict()
         evaluated = time.perf_counter()
@@ -184,6 +192,7 @@ class Cell:
             "cost": {
                 "train": round(trained - start, 1), "train_cpu": round(trained_cpu - cpu, 1),
                 "evaluate": round(evaluated - trained, 1), "threads": torch.get_num_threads(),
+                "stages": {name: round(seconds, 1) for name, seconds in watch.seconds.items()},
             } if whole else None,
             "commit": made_at, "newfound": newfound.__version__,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -215,10 +224,10 @@ def commit() -> str:
         return "unknown"
 
 
-def _spelled(value: Any, like: Any) -> Any:
+def _spelled(value: Any, kind: Any) -> Any:
     """One spelling of a number: 1 and 1.0 train the same, and so do 0.0 and -0.0."""
-    number = isinstance(value, int | float) and not isinstance(value, bool) and isinstance(like, float)
-    return float(value) + 0.0 if number else value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) + 0.0 if number and float in (kind, *get_args(kind)) else value
 
 
 def _few(count: int) -> list[int]:

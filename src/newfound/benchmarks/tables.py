@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from newfound.benchmarks.pretraining import pretrained_on
+from newfound.benchmarks.pretraining import overlap, pretrained_on
+from newfound.benchmarks.splits import protocols
 from newfound.benchmarks.store import Result
 
 PROTOCOLS, KINDS = ("strict", "greedy", "named"), ("all", "old", "new")
-_LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "±": r"$\pm$"}
+_LATEX = {c: rf"\{c}" for c in "&%_#$"} | {"|": r"$|$"}
 Values = Callable[[Result], list[float]]  # a figure of a result, in each of its stream orders
 
 
@@ -34,13 +35,13 @@ class Column:
     better: Literal["higher", "lower", "classes"] = "higher"
     oracle: bool = False
 
-    def figures(self, results: Sequence[Result]) -> list[tuple[float, float] | None]:
-        """Mean and spread of each part over all seeds and stream orders; None where no result has the figure."""
-        found = []
+    def figures(self, results: Sequence[Result]) -> list[tuple[float, float | None] | None]:
+        """Mean and spread of each part over all values there are; None where there is none, or no spread of one."""
+        found: list[tuple[float, float | None] | None] = []
         for _, values in self.parts:
-            every = [value for result in results for value in values(result)]
-            spread = statistics.stdev(every) if len(every) > 1 else 0.0
-            found.append((self.scale * statistics.fmean(every), self.scale * spread) if every else None)
+            every = [self.scale * value for result in results for value in values(result)]
+            spread = statistics.stdev(every) if self.spread and len(every) > 1 else None
+            found.append((statistics.fmean(every), spread) if every else None)
         return found
 
     def texts(self, results: Sequence[Result]) -> list[str]:
@@ -48,12 +49,19 @@ class Column:
 
     def cell(self, results: Sequence[Result]) -> str:
         """All parts in one cell, with the first one's spread."""
-        figures = self.figures(results)
-        text = " / ".join(self.texts(results))
-        if not self.spread or figures[0] is None:
+        first, text = self.figures(results)[0], " / ".join(self.texts(results))
+        if first is None or first[1] is None:
             return text
-        spread = f"± {figures[0][1]:.{self.digits}f}"
+        spread = f"± {first[1]:.{self.digits}f}"
         return f"{text} ({spread})" if len(self.parts) > 1 else f"{text} {spread}"
+
+    def latex(self, results: Sequence[Result]) -> list[str]:
+        """A cell for each part, with its spread."""
+        cells = []
+        for text, figure in zip(self.texts(results), self.figures(results), strict=True):
+            spread = "" if figure is None or figure[1] is None else rf" {{\tiny $\pm$ {figure[1]:.{self.digits}f}}}"
+            cells.append(text + spread)
+        return cells
 
 
 @dataclass(frozen=True)
@@ -76,8 +84,9 @@ class Table:
 
     def rows(self) -> list[list[str]]:
         """Text cells, the header first."""
-        header = ["", *(_titled(column) for column in self.columns), "seeds"]
-        return [header, *([name, *(c.cell(r) for c in self.columns), str(len(r))] for name, r in self.lines.items())]
+        header = ["", *(_titled(column) for column in self.columns), "preset", "seeds"]
+        rows = [[name, *(c.cell(r) for c in self.columns), _presets(r), str(len(r))] for name, r in self.lines.items()]
+        return [header, *rows]
 
     def caption(self) -> str:
         """What the figures are of: data, backbone and what it was trained on, seeds, orders, commits, time."""
@@ -86,21 +95,28 @@ class Table:
         classes = "the protocol's" if data["class_seed"] is None else f"class seed {data['class_seed']}'s"
         weights = {result["backbone"]: result["weights"] for result in every}
         backbones = sorted(weights)
-        seen = " ".join(f"{name}: {pretrained_on(name, weights[name])}" for name in backbones)
-        orders = " or ".join(map(_orders, sorted({result["orders"] for result in every})))
+        seen = [f"{name}: {pretrained_on(name, weights[name])}" for name in backbones]
+        if len(backbones) == 1 and data["protocol"] in protocols():
+            seen.append(f"{data['protocol']}: {overlap(backbones[0], data['protocol'], weights[backbones[0]])}")
+        orders = " or ".join(map(orders_in_words, sorted({result["orders"] for result in every})))
         scored = "seeds, the stream in class order" if self.class_order else f"seeds and {orders} each"
         times = sorted(result["time"][:10] for result in every)
         period = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
         sentences = [
             f"{data['protocol']}, {classes} {data['known']} known classes of {data['classes']}, {data['labelled']:,} "
             f"labelled and {data['stream']:,} streamed images; backbone {', '.join(backbones)}; mean (± standard "
-            f"deviation) over {scored}; newfound {every[0]['newfound']}, "
+            f"deviation, of All where there are three) over {scored}; newfound {every[0]['newfound']}, "
             f"commit {', '.join(sorted({result['commit'] for result in every}))}, {period}.",
-            seen,
+            *seen,
             *self.notes,
         ]
+        if any("(short)" in result["preset"] for result in every):
+            sentences.append("(short): 15 epochs on 8 cached views an image.")
+        if any(column.oracle for column in self.columns):
+            sentences.append("Oracle: at the cut that is best for the scored stream; means over orders, ± over seeds.")
         if self.missing:
-            sentences.append("Not run: " + "; ".join(f"{name} ({why})" for name, why in self.missing.items()))
+            some = "; ".join(f"{name} ({why})" for name, why in self.missing.items())
+            sentences.append(f"Not run, or not at every seed: {some}")
         return " ".join(sentences)
 
     def markdown(self) -> str:
@@ -119,14 +135,14 @@ class Table:
         lines = [rf"\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}", r"\toprule"]
         lines += [" & ".join(groups) + r" \\", " & ".join(names) + r" \\", r"\midrule"]
         for name, results in self.lines.items():
-            cells = [text for column in self.columns for text in column.texts(results)]
+            cells = [text for column in self.columns for text in column.latex(results)]
             lines.append(" & ".join([_escaped(name), *cells]) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {self.caption()}"]) + "\n"
 
 
 def plain_markdown(rows: Sequence[Sequence[str]]) -> str:
     """Rows of text, the header first, as a Markdown table."""
-    header, *body = rows
+    header, *body = [[cell.replace("|", r"\|") for cell in row] for row in rows]
     lines = [header, ["---"] * len(header), *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -165,10 +181,13 @@ def categories() -> Column:
 
 
 def minutes() -> Column:
-    """What a training took."""
+    """What learning took, rehearsals included and the caching of views, which methods share, left out."""
 
     def taken(r: Result) -> list[float]:
-        return [r["cost"]["train_cpu"]] if r.get("cost") else []
+        cost = r.get("cost") or {}
+        if "stages" in cost:
+            return [sum(cost["stages"].get(name, 0.0) for name in ("rehearsing discovery", "learning"))]
+        return [cost["train_cpu"]] if cost else []
 
     return Column("CPU minutes", (("", taken),), scale=1 / 60, spread=False, better="lower")
 
@@ -191,7 +210,12 @@ def _titled(column: Column) -> str:
     return f"{column.title} {' / '.join(names)}" if len(names) > 1 and ":" not in column.title else column.title
 
 
-def _orders(count: int) -> str:
+def _presets(results: Sequence[Result]) -> str:
+    return ", ".join(sorted({result["preset"] for result in results}))
+
+
+def orders_in_words(count: int) -> str:
+    """`one random stream order`, `3 random stream orders`."""
     return "one random stream order" if count == 1 else f"{count} random stream orders"
 
 

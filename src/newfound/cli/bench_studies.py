@@ -133,6 +133,10 @@ def _command(study: Study):
         names = tuple(backbone or ())
         if len(names) > 1 and study.name != "backbones":
             raise SettingsError(f"{study.name} takes one --backbone; `newfound bench backbones` compares several.")
+        if not study.varies and (preset != Choice.preset or settings):
+            raise SettingsError(f"{study.name} compares fixed lines: --preset and --set are for studies that vary LTC.")
+        if class_order and study.kind != "table":
+            raise SettingsError(f"--class-order is for tables; {study.name} is none.")
         choice = Choice(
             preset, parse_settings(settings or [], "ltc", ()), grid.value, tuple(method or ()),
             names if study.name == "backbones" else (),
@@ -144,7 +148,7 @@ def _command(study: Study):
         record, results = run_study(
             study, setup, out, seeds=_seeds(seeds), choice=choice, jobs=jobs, keep=keep, reporter=watcher()
         )
-        folder, nothing = folder_of(setup, out), not results and study.kind != "picture"
+        folder, nothing = folder_of(study, choice, setup, out), not results and study.kind != "picture"
         if as_json:
             files = [] if nothing else [str(folder / name) for name in record.files]
             print_json({"results": results, "missing": record.missing, "files": files})

@@ -88,6 +88,6 @@ class PrototypeMethod(Method):
             return _UNLEARNT_CENTRED, "fixed: what rehearsals come to on centred features"
         if self.tau is None:
             return _UNLEARNT, "fixed: this method learns no threshold, so the paper's tau_init is taken"
-        if not self.creates:
+        if getattr(self, "creator", None) is None:
             return self.tau, "fixed: nothing is created, so the threshold stays at tau_init"
         return self.tau, "adaptive: learnt while training (Eq. 11 and 12)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from newfound.benchmarks import curves, pictures
+from newfound.benchmarks import curves, run_pictures
 from newfound.benchmarks.cells import Cell, commit
-from newfound.benchmarks.plotting import Drawing, require_matplotlib
+from newfound.benchmarks.figure_style import Drawing, require_matplotlib
 from newfound.benchmarks.store import Result
 from newfound.progress import Reporter
 
@@ -19,7 +19,7 @@ _CURVES: dict[str, dict[str, Callable[[list[Result]], Drawing]]] = {
         "threshold-gain": curves.adaptive_gain,
     },
 }
-_PICTURES = {"perturbation": pictures.perturbation, "tsne": pictures.tsne}
+_PICTURES = {"perturbation": run_pictures.perturbation, "tsne": run_pictures.tsne}
 Captions = dict[str, str]  # of figures, by the name of their files without the ending
 
 
