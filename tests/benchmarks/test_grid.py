@@ -156,8 +156,8 @@ def test_how_many_cells_and_how_long_is_said_before_the_first_starts(bench, stor
     run_grid([done, *todo], store, reporter=reporter)
     assert reporter.told == [
         "2 of 3 cells to measure: about a minute in 1 job", "cells: 2",
-        "cifar10: frozen, default, threshold=0.5, seed 1", "a step",
-        "cifar10: frozen, default, threshold=0.5, seed 2", "a step",
+        "cifar10, test_efficientnet: frozen, default, threshold=0.5, seed 1 (1 of 2, about a minute left)", "a step",
+        "cifar10, test_efficientnet: frozen, default, threshold=0.5, seed 2 (2 of 2, about a minute left)", "a step",
     ]  # fmt: skip
     finished = Telling()
     run_grid([done, *todo], store, reporter=finished)
@@ -170,10 +170,11 @@ def test_there_are_never_more_jobs_than_cells(bench, store, measured):
     assert reporter.told[0] == "1 of 1 cells to measure: about a minute in 1 job"
 
 
-def test_runs_are_kept_under_the_key_of_their_cell(bench, store, tmp_path):
+def test_runs_are_kept_under_the_key_of_their_training(bench, store, tmp_path):
     cell = Cell(FROZEN, 0, bench)
     outcome = run_grid([cell], store, keep=tmp_path / "runs")
-    assert nf.load(tmp_path / "runs" / cell.key).threshold == 0.5 == outcome.results[cell.key]["threshold"]["value"]
+    kept = nf.load(tmp_path / "runs" / cell.training)
+    assert kept.threshold == 0.5 == outcome.results[cell.key]["threshold"]["value"]
 
 
 def test_wrong_requests_are_refused_before_anything_is_measured(bench, store, measured, tmp_path):

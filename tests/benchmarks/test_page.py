@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from hand_made_results import result
-from result_pages import HERE, PETS, THEIRS, Page, record
+from html_page import Page
+from result_pages import HERE, PETS, THEIRS, record
 
 from newfound.benchmarks.page import render, write_page
+from newfound.benchmarks.paper import claims
 from newfound.benchmarks.store import FILE
-from newfound.benchmarks.studies import STUDIES
+from newfound.benchmarks.studies import STUDIES, Choice
 from newfound.benchmarks.tables import Table
 from newfound.errors import DataError
 
@@ -127,19 +129,44 @@ def test_every_setup_and_study_can_be_reached_official_classes_first(tmp_path):
     page = Page(render(tmp_path))
     targets = [section["id"] for section in page.all("section")]
     assert targets == [
-        "reading", "setup-1", "setup-1-table1", "setup-1-table3", "setup-2", "setup-2-table1", "misprints",
+        "reading", "setup-1", "setup-1-table1", "setup-1-table3", "setup-2", "setup-2-table1", "claims", "misprints",
     ]  # fmt: skip
-    assert sorted(a["href"].removeprefix("#") for a in page.all("a")) == sorted(targets)
-    assert [h["text"] for h in page.all("h2")][1:-1] == [
+    assert sorted(a["href"].removeprefix("#") for a in page.all("a", within="nav")) == sorted(targets)
+    assert [h["text"] for h in page.all("h2")][1:-2] == [
         "Oxford-IIIT Pet, tf_efficientnet_lite0, short",
         "Oxford-IIIT Pet, class seed 2, tf_efficientnet_lite0, short",
     ]
+
+
+def test_sections_that_differ_only_in_what_was_chosen_say_so(tmp_path):
+    chosen = Choice("released", {"lr": 1e-4}, methods=("ltc",))
+    record(tmp_path, {"LTC": [result([0.6])]}, "table3", folder="a")
+    record(tmp_path, {"LTC": [result([0.6])]}, "table3", folder="b", choice=chosen)
+    record(tmp_path, {"LTC": [result([0.6])]}, "table1", folder="c", choice=chosen)  # which does not vary LTC
+    usual = "Oxford-IIIT Pet, tf_efficientnet_lite0, short"
+    assert [h["text"] for h in Page(render(tmp_path)).all("h2")][1:-2] == [
+        usual, f"{usual}, released, lr=0.0001, only ltc", f"{usual}, only ltc",
+    ]  # fmt: skip
 
 
 def test_the_section_of_a_study_of_backbones_is_named_after_the_one_asked_for(tmp_path):
     lines = {"a": [result([0.6], backbone="timm/other")], "b": [result([0.6], backbone="timm/asked")]}
     page = Page(render(record(tmp_path, lines, "backbones", folder="pets-timm-asked-short")))
     assert page.all("h2")[1]["text"] == "Oxford-IIIT Pet, timm/asked, short"
+
+
+def test_every_claim_of_the_paper_points_to_where_it_is_tested_here(tmp_path):
+    record(tmp_path, {"LTC": [result([0.6])]}, "table3")
+    page = Page(render(tmp_path))
+    (listed,) = page.all("ul", "claims")
+    items = page.all("li", inside=listed)
+    for claim, item in zip(claims(), items, strict=True):
+        assert claim.says in item["text"]
+        assert (claim.note or "") in item["text"]
+        links = [(a["text"], a["href"]) for a in page.all("a", inside=item)]
+        measured = [("Oxford-IIIT Pet, tf_efficientnet_lite0, short", "#setup-1-table3")]
+        assert links == (measured if claim.study == "table3" else [])
+        assert item["text"].endswith("not measured here.") is (claim.study != "table3")
 
 
 @pytest.fixture

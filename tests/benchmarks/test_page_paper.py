@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hand_made_results import result
-from result_pages import PETS, THEIRS, Page, record
+from html_page import Page
+from result_pages import PETS, THEIRS, record
 
 from newfound.benchmarks import paper
 from newfound.benchmarks.page import render
@@ -71,6 +72,26 @@ def test_another_backbone_is_said_to_be_none_to_compare_with(tmp_path):
 def test_a_short_training_is_never_shown_as_the_papers(tmp_path):
     short = record(tmp_path, {"LTC": [result([0.6], **THEIRS | {"preset": "paper (short)"})]})
     assert "Ours are short trainings (15 epochs), the paper's are not." in Page(render(short)).elements[0]["text"]
+
+
+def test_beside_the_papers_figures_stands_what_was_trained_otherwise(tmp_path):
+    lines = {
+        "as printed": [result([0.6], **THEIRS)],
+        "a": [result([0.6], **THEIRS | {"settings": {"lr": 1e-4}})],
+        "`b`": [result([0.6], **THEIRS | {"settings": {"lr": 1e-4, "ce": 0.0}})],  # which the paper's row is of
+        "no peer": [result([0.6], **THEIRS | {"settings": {"gamma_mm": 0.9}})],
+    }
+    captions = [c["text"] for c in Page(render(record(tmp_path, lines, "table3", folder="pets"))).all("figcaption")]
+    assert any("How it was trained may differ." in caption for caption in captions)
+    assert "Trained as the preset paper says: as printed." in captions
+    assert "Not as in the preset paper, whose values are in brackets: a; b: lr 0.0001 (0.01)." in captions
+
+
+def test_a_short_form_says_which_settings_it_changes(tmp_path):
+    short = record(tmp_path, {"LTC": [result([0.6], **THEIRS | {"preset": "paper (short)"})]})
+    (told,) = (c["text"] for c in Page(render(short)).all("figcaption") if c["text"].startswith("Not as in"))
+    for part in ("epochs 15 (100)", "cached True (False)", "space tokens (pixels)"):
+        assert part in told
 
 
 def test_misprints_are_marked_wherever_they_are_shown_and_listed(tmp_path):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hand_made_results import result
+from html_page import Page
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from result_pages import Page, record
+from result_pages import record
 
 from newfound.benchmarks import tables
 from newfound.benchmarks.page import render
@@ -38,7 +39,7 @@ def test_every_number_of_a_table_is_on_the_page(study, values):
     page = Page(table_markup(table))
     for name, results in lines.items():
         wanted = [text for column in table.columns for text in column.texts(results)]
-        main = [next(e for e in page.elements if e["within"][-1:] == [cell])["text"] for cell in page.row(name)[:-1]]
+        main = [next(e for e in page.elements if e["parents"][-1:] == [cell])["text"] for cell in page.row(name)[:-1]]
         assert main == wanted
 
 

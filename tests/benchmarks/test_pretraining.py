@@ -6,7 +6,7 @@ import pytest
 
 from newfound.backbone import DEFAULT, backbones
 from newfound.benchmarks.data import data_sets
-from newfound.benchmarks.pretraining import overlap, pretrained_on
+from newfound.benchmarks.pretraining import in_words, overlap, pretrained_on
 
 
 @pytest.mark.parametrize("name", backbones())
@@ -68,6 +68,14 @@ def test_imagenet_labels_take_all_of_imagenet100_and_part_of_pets_and_cub():
     assert "22 of its 25 dog breeds and 3 of its 12 cat breeds" in overlap(DEFAULT, "pets")
     assert overlap(DEFAULT, "cub").startswith("A few of its species")
     assert "no makes" in overlap(DEFAULT, "cars")
+
+
+def test_in_words_both_are_told_where_something_is_known():
+    past, of_pets = pretrained_on(DEFAULT), overlap(DEFAULT, "pets")
+    assert in_words(DEFAULT, "pets") == f"{DEFAULT}: {past} pets: {of_pets}"
+    assert in_words(DEFAULT, "own photos") == f"{DEFAULT}: {past}"
+    for weights in ("random", "mine.safetensors (0a1b)"):
+        assert in_words(DEFAULT, "pets", weights) == f"{DEFAULT}: {pretrained_on(DEFAULT, weights)}"
 
 
 def test_the_pet_breeds_that_are_said_to_be_in_imagenet_are_there():

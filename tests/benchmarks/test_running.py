@@ -42,7 +42,7 @@ def test_a_table_is_written_in_three_forms_with_a_record(setup, two_lines, tmp_p
     record, results = run_study(two_lines, setup, tmp_path, seeds=[1, 0])
     assert {name: [r["seed"] for r in found] for name, found in results.items()} == {"first": [0, 1], "second": [0, 1]}
     folder = folder_of(two_lines, Choice(), setup, tmp_path)
-    assert folder.name == "cifar10-test_efficientnet-short"
+    assert folder.name == "cifar10-test_efficientnet-short-test_efficientnet-2-orders"
     assert record.files == ["table1.md", "table1.csv", "table1.tex"]
     assert (folder / "table1.md").read_text() == record.table(Store(tmp_path).results()).markdown()
     assert sorted(p.name for p in folder.iterdir()) == ["table1.csv", "table1.json", "table1.md", "table1.tex"]
@@ -147,7 +147,9 @@ def test_data_of_ones_own_is_split_by_a_file_of_known_classes(setup, two_lines, 
     _, results = run_study(two_lines, own, tmp_path / "out", seeds=[0])
     data = results["first"][0]["data"]
     assert (data["protocol"], data["known"], data["classes"]) == (f"own {Path(setup.data).name}", 3, 10)
-    assert folder_of(two_lines, Choice(), own, tmp_path).name == f"own-{Path(setup.data).name}-test_efficientnet-short"
+    assert folder_of(two_lines, Choice(), own, tmp_path).name == (
+        f"own-{Path(setup.data).name}-test_efficientnet-short-test_efficientnet-1-orders"
+    )
 
 
 @pytest.mark.parametrize("seeds", [[], [-1]])

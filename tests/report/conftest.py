@@ -1,52 +1,13 @@
-"""A small stream on a real run, and a reader for the pages that tell of it."""
+"""A small stream on a real run, and the reader for the pages that tell of it."""
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
-
 import numpy as np
 import pytest
+from html_page import Page
 
 from newfound.evaluation import evaluate_stream
 from newfound.report import Story
-
-VOID = {"meta", "img", "br", "col", "link"}
-
-
-class Page(HTMLParser):
-    """A page as a list of elements, each with its tag, attributes and text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[dict] = []
-        self._open: list[dict] = []
-        self.feed(page)
-        self.close()
-        assert not self._open, f"never closed: {[e['tag'] for e in self._open]}"
-
-    def handle_starttag(self, tag, attrs):
-        element = {"tag": tag, "text": "", "within": [e["tag"] for e in self._open]} | dict(attrs)
-        self.elements.append(element)
-        if tag not in VOID:
-            self._open.append(element)
-
-    def handle_endtag(self, tag):
-        assert self._open.pop()["tag"] == tag
-
-    def handle_data(self, data):
-        for element in self._open:
-            element["text"] += data
-
-    def all(self, tag: str, class_: str | None = None, within: str | None = None) -> list[dict]:
-        return [
-            e for e in self.elements
-            if e["tag"] == tag and (class_ is None or class_ in (e.get("class") or "").split())
-            and (within is None or within in e["within"])
-        ]  # fmt: skip
-
-    def one(self, tag: str, class_: str | None = None) -> dict:
-        (found,) = self.all(tag, class_)
-        return found
 
 
 @pytest.fixture(scope="session")

@@ -67,11 +67,9 @@ class Setup:
 
     def __post_init__(self) -> None:
         if (self.protocol == OWN) != (self.known is not None):
-            raise SettingsError(
-                "a file of known classes goes with data of one's own: take the two together, or neither."
-            )
+            raise SettingsError("a file of known classes goes with data of one's own, and with nothing else.")
         if self.protocol == OWN and self.data is None:
-            raise SettingsError("data of one's own: say where it is.")
+            raise SettingsError("say where the data is whose known classes these are: its folder is missing.")
         if self.orders < 1:
             raise SettingsError(f"orders={self.orders}: a stream needs at least one.")
 
@@ -149,6 +147,11 @@ class Cell:
     def key(self) -> str:
         return _digest(self.identity)
 
+    @cached_property
+    def training(self) -> str:
+        """The key of the training alone, which the number of stream orders does not change."""
+        return _digest({name: value for name, value in self.identity.items() if name != "orders"})
+
     @property
     def command(self) -> str:
         """What trains the same by hand, on the labelled images of `newfound split`."""
@@ -172,7 +175,7 @@ class Cell:
         """
         watch = Stopwatch(reporter or Reporter())
         labelled, stream = self.setup.split
-        made_at, whole = commit(), keep is None or not (keep / self.key).exists()
+        made_at, whole = commit(), keep is None or not (keep / self.training).exists()
         start, cpu = time.perf_counter(), time.process_time()
         run = self.train(keep, watch)
         trained, trained_cpu = time.perf_counter(), time.process_time()
@@ -200,7 +203,7 @@ class Cell:
 
     def train(self, keep: Path | None = None, reporter: Reporter | None = None) -> Run:
         """The trained run; read from `keep` if it is there."""
-        v, s, folder = self.variant, self.setup, keep / self.key if keep else None
+        v, s, folder = self.variant, self.setup, keep / self.training if keep else None
         if folder is not None and (folder / "config.json").is_file():
             return load(folder, weights=s.weights)
         return fit(

@@ -43,8 +43,12 @@ class Estimate:
 
     def describe(self, todo: Sequence[Cell], total: int, jobs: int) -> str:
         """How many cells there are to measure, and how long that will take, in a line."""
-        about = _in_words(sum(map(self.seconds, todo)) / jobs)
-        return f"{len(todo)} of {total} cells to measure: about {about} in {jobs} {'job' if jobs == 1 else 'jobs'}"
+        about = self.words(todo, jobs)
+        return f"{len(todo)} of {total} cells to measure: {about} in {jobs} {'job' if jobs == 1 else 'jobs'}"
+
+    def words(self, todo: Iterable[Cell], jobs: int) -> str:
+        """How long these cells will take: `about 40 minutes`."""
+        return f"about {_in_words(sum(map(self.seconds, todo)) / jobs)}"
 
 
 def _kinds(backbone: str, method: str, preset: str, settings: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -11,46 +11,41 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.creation import Model, PixelScale
+from newfound.benchmarks.creator_inputs import creator_inputs
 from newfound.datasets import LabelledImages
 from newfound.errors import ImageError, MissingFileError
-from newfound.features import unit
 from newfound.images import open_image
 from newfound.run import Run
 
 SAMPLES, REPEATS = 128, 5
+LONG = 60.0  # seconds; what takes longer is not repeated: diffusion on a CPU would take days
 
 
 def creation_time(run: Run, labelled: LabelledImages) -> dict[str, Any] | None:
     """Seconds for 128 created samples and for encoding 128 samples, both in the space that the method creates in.
 
     Returns:
-        {"samples", "space", "seconds", "encode_seconds"}, medians of five; None for a method that does not create
-        while it learns.
+        {"samples", "space", "seconds", "encode_seconds", "repeats"}; None for a method that does not create while it
+        learns. Seconds are medians of five repeats after one to warm up. If the first takes over a minute it stands
+        alone; `repeats`, of the creation, is then 1.
     """
     creator = getattr(run.method, "creator", None)
     if creator is None:
         return None
-    backbone, space = run.encoder.backbone, run.method.settings.space  # type: ignore[attr-defined]
-    inputs, targets = (part.to(run.encoder.device) for part in _samples(run, labelled))
-    with torch.inference_mode(False), torch.no_grad():
-        encode = (lambda x: unit(backbone(x))) if space == "pixels" else (lambda x: unit(backbone.tail(x)))
-        if space == "tokens":
-            inputs = backbone.trunk(inputs)
-        reference = encode(inputs)
-    scale = PixelScale(backbone.spec.mean, backbone.spec.std) if space == "pixels" else None
-    model = Model(encode=encode, classify=run.method.head, pixels=scale)  # type: ignore[arg-type]
+    pixels, classes = _samples(run, labelled)
+    batch, targets = creator_inputs(run, pixels), classes.to(run.encoder.device)
 
     def create() -> None:
-        creator(inputs, targets, model, reference, np.random.default_rng(0))
+        creator(batch.inputs, targets, batch.model, batch.reference, np.random.default_rng(0))
 
     def only_encode() -> None:
         with torch.no_grad():
-            encode(inputs)
+            batch.model.encode(batch.inputs)
 
+    created, encoded = (_times(work, batch.inputs.device) for work in (create, only_encode))
     return {
-        "samples": SAMPLES, "space": space,
-        "seconds": _median(create, inputs.device), "encode_seconds": _median(only_encode, inputs.device),
+        "samples": SAMPLES, "space": batch.space, "seconds": statistics.median(created),
+        "encode_seconds": statistics.median(encoded), "repeats": len(created),
     }  # fmt: skip
 
 
@@ -69,12 +64,17 @@ def _samples(run: Run, labelled: LabelledImages) -> tuple[Tensor, Tensor]:
     return torch.stack(pixels)[rows], torch.tensor(classes)[rows]
 
 
-def _median(work: Callable[[], None], device: torch.device) -> float:
-    taken = []
-    for _ in range(1 + REPEATS):
-        start = time.perf_counter()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)  # its calls return before their work is done
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken[1:])  # the first one warms up
+def _times(work: Callable[[], None], device: torch.device) -> list[float]:
+    """Seconds of each repeat; of the first run alone if that is long."""
+    first = _time(work, device)
+    if first > LONG:
+        return [first]
+    return [_time(work, device) for _ in range(REPEATS)]  # the first one warmed up
+
+
+def _time(work: Callable[[], None], device: torch.device) -> float:
+    start = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)  # its calls return before their work is done
+    return time.perf_counter() - start

@@ -2,7 +2,8 @@
 
 Every function takes results of one data set, backbone, method and preset that differ in nothing but their seed and the
 settings that the figure varies; others are refused, not averaged. A point is the mean over all seeds and stream orders,
-its bar their standard deviation. Points without a result are left out. Accuracies are in percent.
+its bar their standard deviation. Points without a result are left out. Accuracies are in percent. Rows of the figures
+of thresholds also have the cut that trainings ended with: a short one hardly moves it if beta is small.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from newfound import presets
-from newfound.benchmarks.plotting import DOUBLE, GREY, LINES, PLAIN, Drawing, Look, panels, style
+from newfound.benchmarks import pretraining
+from newfound.benchmarks.figure_style import DOUBLE, GREY, LINES, PLAIN, Drawing, Look, panels, style
+from newfound.benchmarks.result_settings import resolved
 from newfound.benchmarks.store import Result
+from newfound.benchmarks.tables import orders_in_words
 from newfound.errors import DataError
-from newfound.method import Settings
+from newfound.presets import PRESETS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +33,7 @@ SLICES = (
     ("alpha", 0.3, "gamma_mm"), ("alpha", 0.7, "gamma_mm"),
 )  # fmt: skip
 LOSS_WEIGHTS, THRESHOLD = ("alpha", "gamma_mm"), ("tau_init", "beta")
+PAPERS_BETA: float = PRESETS["paper"]["beta"]
 _SYMBOLS = {
     "alpha": r"$\alpha$", "gamma_mm": r"$\gamma_{\mathrm{mm}}$",
     "tau_init": r"$\tau_{\mathrm{init}}$", "beta": r"$\beta$",
@@ -79,11 +83,13 @@ def threshold_curves(results: Sequence[Result], kind: str = "all") -> Drawing:
     if not found:
         raise _missing("any tau_init and beta", THRESHOLD, found)
     shows = "Accuracy against the threshold's start, for each rate at which it adapts."
-    return _over_tau(results, found, sorted({beta for _, beta in found}), kind, shows)
+    return _over_tau(found, kind, shows)
 
 
-def adaptive_against_fixed(results: Sequence[Result], beta: float = 0.01, kind: str = "all") -> Drawing:
+def adaptive_against_fixed(results: Sequence[Result], beta: float = PAPERS_BETA, kind: str = "all") -> Drawing:
     """Accuracy of the adaptive threshold with this beta, and of the fixed one, against the value they start at.
+
+    The paper's beta, unless told otherwise: another is chosen by whoever has seen its curve.
 
     Raises:
         DataError: one of the two has no result, or the results cannot stand in one figure.
@@ -93,8 +99,9 @@ def adaptive_against_fixed(results: Sequence[Result], beta: float = 0.01, kind: 
         if not any(there == needed for _, there in found):
             raise _missing(f"beta {needed:g}", THRESHOLD, found)
     two = {at: there for at, there in found.items() if at[1] in (beta, 0.0)}
-    shows = "The adaptive threshold and the fixed one, against the value that they start at."
-    return _over_tau(results, two, [0.0, beta], kind, shows)
+    papers = ", the paper's" if beta == PAPERS_BETA else ""
+    shows = f"The adaptive threshold (beta {beta:g}{papers}) and the fixed one, against the value that they start at."
+    return _over_tau(two, kind, shows)
 
 
 def adaptive_gain(results: Sequence[Result], kind: str = "all") -> Drawing:
@@ -115,7 +122,7 @@ def adaptive_gain(results: Sequence[Result], kind: str = "all") -> Drawing:
             gains = [adaptive[stream] - fixed[stream] for stream in adaptive if stream in fixed]
             if beta > 0 and gains:
                 about = {"protocol": protocol, "kind": kind, "beta": beta, "tau_init": tau_init}
-                rows.append(about | {"gain": statistics.fmean(gains)} | _spread(gains))
+                rows.append(about | {"final_tau": _final_tau(there), "gain": statistics.fmean(gains)} | _spread(gains))
     if not rows:
         raise _missing("beta 0 and another beta at the same tau_init and seed", THRESHOLD, found)
     betas = sorted({row["beta"] for row in rows})
@@ -140,12 +147,14 @@ def adaptive_gain(results: Sequence[Result], kind: str = "all") -> Drawing:
         axes[0].set_ylabel(f"adaptive − fixed, {kind.capitalize()} (points)")
         _legend(figure, axes, len(betas))
     shows = "What the adaptive threshold gains over the fixed one, against the value that they start at."
-    return Drawing(figure, rows, f"{shows} {_caption(results, THRESHOLD)}")
+    return Drawing(figure, rows, f"{shows} {_moved(found)}{_caption(results, THRESHOLD)}")
 
 
-def _over_tau(results: Sequence[Result], found: Places, betas: Sequence[float], kind: str, shows: str) -> Drawing:
+def _over_tau(found: Places, kind: str, shows: str) -> Drawing:
+    betas = sorted({beta for _, beta in found})
     rows: Rows = [
-        {"protocol": protocol, "kind": kind, "beta": beta, "tau_init": tau_init} | _point(there, protocol, kind)
+        {"protocol": protocol, "kind": kind, "beta": beta, "tau_init": tau_init, "final_tau": _final_tau(there)}
+        | _point(there, protocol, kind)
         for protocol in PROTOCOLS
         for (tau_init, beta), there in sorted(found.items(), key=lambda one: one[0][::-1])
     ]
@@ -158,7 +167,8 @@ def _over_tau(results: Sequence[Result], found: Places, betas: Sequence[float], 
             _finish(ax, protocol.capitalize(), _SYMBOLS["tau_init"], ticks=sorted({row["tau_init"] for row in rows}))
         axes[0].set_ylabel(f"{kind.capitalize()} accuracy (%)")
         _legend(figure, axes, len(betas))
-    return Drawing(figure, rows, f"{shows} {_caption(results, THRESHOLD)}")
+    drawn = [result for there in found.values() for result in there]
+    return Drawing(figure, rows, f"{shows} {_moved(found)}{_caption(drawn, THRESHOLD)}")
 
 
 def _places(results: Sequence[Result], varied: tuple[str, ...]) -> Places:
@@ -166,7 +176,7 @@ def _places(results: Sequence[Result], varied: tuple[str, ...]) -> Places:
     found: Places = {}
     seen: dict[str, set[str]] = {}
     for result in results:
-        settings = dataclasses.asdict(_settings(result))
+        settings = dataclasses.asdict(resolved(result))
         if absent := [name for name in varied if name not in settings]:
             raise DataError(f"{result['method']} has no {absent[0]}: this figure is of methods that do, such as ltc.")
         found.setdefault(tuple(round(float(settings.pop(name)), 6) for name in varied), []).append(result)
@@ -176,14 +186,6 @@ def _places(results: Sequence[Result], varied: tuple[str, ...]) -> Places:
     if unlike:
         raise DataError(f"these results do not belong in one figure: they differ in {'; '.join(unlike[:3])}.")
     return found
-
-
-def _settings(result: Result) -> Settings:
-    """All settings of a result: it lists only those that are not its preset's own."""
-    for name, short in itertools.product(presets.PRESETS, (False, True)):
-        if presets.label(name, short=short) == result["preset"]:
-            return presets.resolve(result["method"], name, short=short, overrides=result["settings"])
-    raise DataError(f"a result is of preset {result['preset']!r}, which this newfound does not have.")
 
 
 def _streams(results: Sequence[Result], protocol: str, kind: str) -> dict[tuple[int, int], float]:
@@ -202,6 +204,20 @@ def _point(results: Sequence[Result], protocol: str, kind: str) -> dict[str, Any
 
 def _spread(values: Sequence[float]) -> dict[str, Any]:
     return {"spread": statistics.stdev(values) if len(values) > 1 else None, "streams": len(values)}
+
+
+def _final_tau(results: Sequence[Result]) -> float:
+    """The cut that trainings ended with, their mean."""
+    return statistics.fmean(result["threshold"]["value"] for result in results)
+
+
+def _moved(found: Places) -> str:
+    """How far adaptive thresholds came: a sentence with the mean distance for each beta; nothing if none adapts."""
+    ways: dict[float, list[float]] = {}
+    for (tau_init, beta), there in sorted(found.items(), key=lambda one: one[0][::-1]):
+        ways.setdefault(beta, []).extend(abs(result["threshold"]["value"] - tau_init) for result in there)
+    told = [f"{statistics.fmean(moved):.2g} with beta {beta:g}" for beta, moved in ways.items() if beta]
+    return f"While training, the threshold moved by {', '.join(told)}, on average. " if told else ""
 
 
 def _missing(needed: str, varied: Sequence[str], found: Places) -> DataError:
@@ -245,13 +261,17 @@ def _beta(beta: float) -> str:
 
 
 def _caption(results: Sequence[Result], varied: Sequence[str]) -> str:
-    """What was measured: data, backbone, method, and how many trainings and streams stand behind a figure."""
+    """What was measured, from how many trainings and streams, when, and what the backbone had seen before."""
     one = results[0]
+    data = one["data"]
+    drawn = "" if data["class_seed"] is None else f" (class seed {data['class_seed']})"
     also = "".join(f", {name}={value}" for name, value in one["settings"].items() if name not in varied)
     seeds, commits = (sorted({str(result[name]) for result in results}) for name in ("seed", "commit"))
-    orders = "one random stream order" if one["orders"] == 1 else f"{one['orders']} random stream orders"
+    days = sorted({result["time"][:10] for result in results})
     return (
-        f"{one['data']['protocol']}, {one['data']['known']} known classes of {one['data']['classes']}; backbone "
-        f"{one['backbone']}; {one['method']}, {one['preset']}{also}; {'seed' if len(seeds) == 1 else 'seeds'} "
-        f"{', '.join(seeds)}, {orders} each: means, standard deviations as bars; commit {', '.join(commits)}."
+        f"{data['protocol']}, {data['known']} known classes of {data['classes']}{drawn}; backbone {one['backbone']}; "
+        f"{one['method']}, {one['preset']}{also}; {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(seeds)}, "
+        f"{orders_in_words(one['orders'])} each: means, standard deviations as bars; commit {', '.join(commits)}, "
+        f"{' to '.join(dict.fromkeys((days[0], days[-1])))}. "
+        f"{pretraining.in_words(one['backbone'], data['protocol'], one['weights'])}"
     )

@@ -65,10 +65,11 @@ def run_grid(
     failed: dict[str, str] = {}
     if todo:
         jobs = min(jobs, len(todo))
-        reporter.say(Estimate(there.values()).describe(todo, len(wanted), jobs))
+        estimate = Estimate(there.values())
+        reporter.say(estimate.describe(todo, len(wanted), jobs))
         try:
             with reporter.stage("cells", len(todo)) as progress:
-                failed = _measure_all(todo, store, folder, jobs, reporter, progress)
+                failed = _measure_all(todo, store, folder, jobs, estimate, reporter, progress)
         except BrokenProcessPool as error:
             raise NewfoundError(
                 "a process of this bench was killed, perhaps for want of memory. What was measured is kept: give the "
@@ -79,19 +80,29 @@ def run_grid(
 
 
 def _measure_all(
-    todo: list[Cell], store: Store, keep: Path | None, jobs: int, reporter: Reporter, progress: Callable[[int], None]
+    todo: list[Cell],
+    store: Store,
+    keep: Path | None,
+    jobs: int,
+    estimate: Estimate,
+    reporter: Reporter,
+    progress: Callable[[int], None],
 ) -> dict[str, str]:
     """Try every cell; returns why those have no result that have none."""
     failed: dict[str, str] = {}
+    left = {cell.key: cell for cell in todo}
+    total = len(left)
     without_weights: dict[tuple[Variant, Setup], str] = {}  # whatever the seed is
 
     def worth_trying(cells: Iterable[Cell]) -> Iterator[Cell]:
         for cell in cells:
             if (reason := without_weights.get((cell.variant, cell.setup))) is not None:
                 failed[cell.key] = reason
+                del left[cell.key]
                 progress(1)
             else:
-                reporter.say(describe(cell))
+                about = f"{total - len(left) + 1} of {total}, {estimate.words(left.values(), jobs)} left"
+                reporter.say(f"{describe(cell)} ({about})")
                 yield cell
 
     for patient in (False, True):  # cells that another process is at come last, and are waited for
@@ -109,6 +120,7 @@ def _measure_all(
                     reporter.say(f"{describe(cell)}: {outcome}")
                 if isinstance(outcome, WeightsError):
                     without_weights[cell.variant, cell.setup] = str(outcome)
+                del left[cell.key]
                 progress(1)
         todo = elsewhere
     return failed
@@ -163,6 +175,7 @@ def _measure(cell: Cell, store: Store, keep: Path | None, wait: bool) -> Measure
 
 def describe(cell: Cell) -> str:
     """A cell in a few words, for progress."""
-    v = cell.variant
+    v, s = cell.variant, cell.setup
+    data = s.about["protocol"] + (f" (class seed {s.class_seed})" if s.class_seed is not None else "")
     settings = "".join(f", {name}={value}" for name, value in cell.settings.items())
-    return f"{cell.setup.protocol}: {v.method}, {v.preset}{settings}, seed {cell.seed}"
+    return f"{data}, {s.backbone}: {v.method}, {v.preset}{settings}, seed {cell.seed}"

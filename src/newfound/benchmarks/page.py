@@ -8,19 +8,19 @@ from pathlib import Path
 
 import newfound
 from newfound.benchmarks._catalogue import DATA_SETS
-from newfound.benchmarks.page_paper import misprint_list
+from newfound.benchmarks.page_paper import claim_list, misprint_list
 from newfound.benchmarks.page_studies import study_markup
-from newfound.benchmarks.running import Record, records
+from newfound.benchmarks.running import Record, in_a_path, records
 from newfound.benchmarks.store import FILE, Result, read_lines
-from newfound.benchmarks.studies import STUDIES
+from newfound.benchmarks.studies import STUDIES, Choice
 from newfound.errors import DataError
 from newfound.files import write_bytes
 from newfound.presets import SHORT
+from newfound.report.document import document
 from newfound.report.markup import Content, Markup, element, join, number
 
-# Even if a name slipped through as markup, the browser would neither run nor fetch anything.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _TITLE = "Benchmark results"
+_CLAIMS = "What the paper claims, and which table here tests it"
 _TERMS: dict[str, Content] = {
     "All, Old, New": "Images of the stream that are right, in per cent: of all classes, of the known ones, of those "
     "never seen in training.",
@@ -34,9 +34,9 @@ _TERMS: dict[str, Content] = {
     "±": "The standard deviation over training seeds and stream orders together.",
     "Bold": "The best of a column: the highest accuracy, the number of categories nearest to the number of classes, "
     "the least time. Controls (grey) and oracles are left out of it.",
-    "The paper": "Where data set, known classes, backbone, method and settings are the paper's, its figure stands "
-    "below ours with the difference: ▲ or ▼ if that is more than the spread and more than 1 point. †1 and its like "
-    "are misprints of the paper.",
+    "The paper": "Where data set, known classes, backbone, method and losses are the paper's, its figure stands below "
+    "ours with the difference: ▲ or ▼ if that is more than the spread and more than 1 point. How ours were trained may "
+    "differ: below such a table is a list of what does. †1 and its like are misprints of the paper.",
     "Sources": join(
         "Every number is worked out from ", element("code", FILE), " in the folder of results, one line a training. "
         "Below each table is a list of its trainings: the key of that line, the command that repeats the training, "
@@ -67,15 +67,17 @@ def render(results_folder: Path) -> str:
     store = {result["key"]: result for result in read_lines(Path(results_folder) / FILE)}
     setups = [list(group) for _, group in groupby(found, key=lambda pair: pair[0].parent)]
     sections = sorted((_Setup(group, store) for group in setups), key=lambda one: (one.tuning, one.folder))
-    body = [
+    setups_shown = [one.markup(f"setup-{i}") for i, one in enumerate(sections, 1)]
+    return document(
+        f"{_TITLE}, newfound",
         element("header", _top(found, store), _contents(sections), class_="top"),
-        element("main", _reading(), [one.markup(f"setup-{i}") for i, one in enumerate(sections, 1)], _misprints()),
-    ]
-    return "<!doctype html>\n" + element("html", _head(), element("body", body), lang="en") + "\n"
+        element("main", _reading(), setups_shown, _claims(sections), _misprints()),
+        style=files("newfound.benchmarks").joinpath("page.css").read_text(encoding="utf-8"),
+    )
 
 
 class _Setup:
-    """The studies of one folder: the same data, known classes, backbone and length of training."""
+    """The studies of one folder: the same data, known classes, backbone, length of training and choice."""
 
     def __init__(self, group: list[tuple[Path, Record]], store: dict[str, Result]) -> None:
         self.group, self.store = group, store
@@ -83,7 +85,7 @@ class _Setup:
         lines = [found for _, record in group for found in record.results(store).values()]
         results = [result for found in lines for result in found]
         # A study of backbones has others too; the folder is named after the one that was asked for.
-        own = [result for result in results if result["backbone"].replace("/", "-") in self.folder]
+        own = [result for result in results if in_a_path(result["backbone"]) in self.folder]
         self.results = own or results
 
     @property
@@ -98,7 +100,7 @@ class _Setup:
         data, backbone = self.results[0]["data"], self.results[0]["backbone"]
         name = DATA_SETS[data["protocol"]].title if data["protocol"] in DATA_SETS else data["protocol"]
         seed = [f"class seed {data['class_seed']}"] if self.tuning else []
-        return ", ".join([name, *seed, backbone, "short" if self._short else "full"])
+        return ", ".join([name, *seed, backbone, "short" if self._short else "full", *self._chosen])
 
     @property
     def about(self) -> str:
@@ -111,6 +113,15 @@ class _Setup:
             f"{data['known']} known classes of {data['classes']}{drawn}; {data['labelled']:,} labelled images, a "
             f"stream of {data['stream']:,}; {length}."
         )
+
+    @property
+    def _chosen(self) -> list[str]:
+        """What was asked for instead of the paper's account of LTC and of all methods."""
+        choice = self.group[0][1].choice
+        varied = any(STUDIES[record.study].varies for _, record in self.group)
+        preset = [choice.preset] if varied and choice.preset != Choice.preset else []
+        settings = [f"{name}={value}" for name, value in choice.settings.items()] if varied else []
+        return [*preset, *settings, *([f"only {', '.join(choice.methods)}"] if choice.methods else [])]
 
     @property
     def _short(self) -> bool:
@@ -148,7 +159,7 @@ def _top(found: list[tuple[Path, Record]], store: dict[str, Result]) -> Markup:
 
 
 def _contents(sections: list[_Setup]) -> Markup:
-    ends = [("reading", "How to read this page"), ("misprints", "The paper's misprints")]
+    ends = [("reading", "How to read this page"), ("claims", _CLAIMS), ("misprints", "The paper's misprints")]
     links = element("ul", [element("li", element("a", title, href=f"#{anchor}")) for anchor, title in ends])
     setups = [one.contents(f"setup-{i}") for i, one in enumerate(sections, 1)]
     besides = element("div", element("p", "Besides"), links)
@@ -162,21 +173,16 @@ def _reading() -> Markup:
     )
 
 
+def _claims(sections: list[_Setup]) -> Markup:
+    shown: dict[str, list[tuple[str, str]]] = {}
+    for i, one in enumerate(sections, 1):
+        for _, record in one.group:
+            shown.setdefault(record.study, []).append((one.title, f"setup-{i}-{record.study}"))
+    return element("section", element("h2", _CLAIMS), claim_list(shown), id="claims")
+
+
 def _misprints() -> Markup:
     about = "Figures in the paper that cannot be right. Where one is shown on this page, it carries its mark."
     return element(
         "section", element("h2", "The paper's misprints"), element("p", about), misprint_list(), id="misprints"
-    )
-
-
-def _head() -> Markup:
-    styles = [files("newfound.report").joinpath("style.css"), files("newfound.benchmarks").joinpath("page.css")]
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{_TITLE}, newfound"),
-        element("style", Markup("".join(style.read_text(encoding="utf-8") for style in styles))),
     )

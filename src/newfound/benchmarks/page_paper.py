@@ -1,10 +1,11 @@
-"""The paper's figures on the page: in the cells that they can be compared with, apart where they cannot."""
+"""The paper on the page: its figures in the cells that they can be compared with or apart, claims, misprints."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from newfound.benchmarks import paper
 from newfound.benchmarks._catalogue import DATA_SETS
@@ -19,18 +20,22 @@ from newfound.report.markup import Content, Markup, element
 
 _SCORES = ("strict", "greedy")
 _HOW = (
-    "Beneath a figure: the paper's for the same data set, backbone, method and settings, and ours minus it; ▲ and ▼ "
-    "where that is more than the spread and more than 1 point."
+    "Beneath a figure: the paper's for the same data set, backbone, method and losses, and ours minus it; ▲ and ▼ "
+    "where that is more than the spread and more than 1 point. How it was trained may differ."
 )
 _SHORT = f"Ours are short trainings ({SHORT['epochs']} epochs), the paper's are not."
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the paper has for the results of a study, all of one data set."""
+    """What the paper has for the lines of a study, all of one data set."""
 
     study: str
-    results: Sequence[Result]
+    lines: Mapping[str, Sequence[Result]]
+
+    @cached_property
+    def results(self) -> list[Result]:
+        return [result for found in self.lines.values() for result in found]
 
     @cached_property
     def entries(self) -> list[Published]:
@@ -63,6 +68,7 @@ class Comparison:
         notes = [_HOW]
         if any(result["preset"].endswith("(short)") for result in self.results if result["key"] in self.matched):
             notes[0] += f" {_SHORT}"
+        notes += self._trained()
         for source in dict.fromkeys(entry.backbone_from for entry in used):
             names = ", ".join(entry.printed for entry in used if entry.backbone_from == source)
             notes.append(f"How the paper's backbone is known for {names}: {source}.")
@@ -89,6 +95,20 @@ class Comparison:
         notes = [element("p", note, class_="note") for note in _footnotes(rest)]
         return [element("details", element("summary", title), plain_table(header, rows, title), notes)]
 
+    def _trained(self) -> list[str]:
+        """In what the lines that are compared differ from the preset `paper`, but for what they are lines of."""
+        alike: dict[str, list[str]] = {}
+        for name, found in self.lines.items():
+            if entry := self.matched.get(found[0]["key"]):
+                unlike = paper.unlike_paper(found[0])
+                told = [f"`{s}` {_value(a)} ({_value(b)})" for s, (a, b) in unlike.items() if s not in entry.settings]
+                alike.setdefault(", ".join(told), []).append(name)
+        return [
+            f"Not as in the preset `paper`, whose values are in brackets: {'; '.join(names)}: {told}."
+            if told else f"Trained as the preset `paper` says: {'; '.join(names)}."
+            for told, names in alike.items()
+        ]  # fmt: skip
+
     def _why_not(self) -> str:
         data, title = self.results[0]["data"], STUDIES[self.study].title
         name = DATA_SETS[data["protocol"]].title if data["protocol"] in DATA_SETS else data["protocol"]
@@ -103,7 +123,7 @@ class Comparison:
                 f"The paper's figures are of {' and '.join(theirs)}, these of {', '.join(ours)}: another backbone, so "
                 "they are not comparable and not set beside them."
             )
-        return "No line here has the backbone, weights, method and settings of one in the paper."
+        return "No line here has the backbone, weights, method and losses of one in the paper."
 
 
 def misprint_list() -> Markup:
@@ -119,6 +139,25 @@ def misprint_list() -> Markup:
     return element("ol", items, class_="misprints")
 
 
+def claim_list(shown: Mapping[str, Sequence[tuple[str, str]]]) -> Markup:
+    """What the paper claims, how far its own figures bear it out, and where to look here.
+
+    Args:
+        shown: for each study on the page, the titles of the setups it was run on and the anchors of what it shows.
+    """
+    items = []
+    for one in paper.claims():
+        links = [element("a", title, href=f"#{anchor}") for title, anchor in shown.get(one.study, ())]
+        places: Content = [[", " if i else "", link] for i, link in enumerate(links)] or "not measured here"
+        items.append(element(
+            "li",
+            element("p", f"{one.says} ({one.where})"),
+            element("p", f"The paper's own figures: {one.note}") if one.note else None,
+            element("p", f"Tested by {STUDIES[one.study].title}: ", places, "."),
+        ))  # fmt: skip
+    return element("ul", items, class_="claims")
+
+
 def _entry(study: str, result: Result) -> Published | None:
     try:
         return paper.beside(study, result)
@@ -132,15 +171,7 @@ def _misprints() -> dict[str, Misprint]:
 
 def _marks(entry: Published, score: str) -> str:
     """The marks of the misprints that concern one of an entry's scores."""
-    return "".join(
-        mark
-        for mark, one in _misprints().items()
-        if any(
-            touched.get("score", score) == score
-            and all(getattr(entry, name) == value for name, value in touched.items() if name != "score")
-            for touched in one.touches
-        )
-    )
+    return "".join(mark for mark, one in _misprints().items() if one.concerns(entry, score))
 
 
 def _footnotes(entries: Sequence[Published]) -> list[str]:
@@ -164,6 +195,10 @@ def _seconds(entry: Published) -> str:
     if entry.seconds is None:
         return "–"
     return f"< {entry.seconds:g}" if entry.under else f"{entry.seconds:g}"
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _place(title: str) -> str:

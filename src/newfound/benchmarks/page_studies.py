@@ -49,7 +49,7 @@ def study_markup(path: Path, record: Record, store: dict[str, Result], anchor: s
 
 def _tables(record: Record, store: dict[str, Result]) -> list[Markup]:
     table = record.table(store)
-    comparison = Comparison(record.study, [result for found in table.lines.values() for result in found])
+    comparison = Comparison(record.study, table.lines)
     parts = [_figure(table_markup(table, comparison.beside), table.caption(), *comparison.notes()), *comparison.apart()]
     if all(result.get("class_order") for found in table.lines.values() for result in found):
         by_class = record.table(store, class_order=True)

@@ -96,7 +96,7 @@ def _cells(
     cells = []
     for i, (figure, text) in enumerate(zip(column.figures(results), column.texts(results), strict=True)):
         content: list[Content] = [element("b" if best and text in best[i] else "span", text)]
-        if figure and column.spread and sum(len(column.parts[i][1](result)) for result in results) > 1:
+        if figure and figure[1] is not None:
             content.append(element("small", f"± {figure[1]:.{column.digits}f}"))
         if figure and (printed := beside[i]):
             content.append(_compared(figure, printed, column.digits))
@@ -104,13 +104,13 @@ def _cells(
     return cells
 
 
-def _compared(figure: tuple[float, float], printed: Printed, digits: int) -> Markup:
+def _compared(figure: tuple[float, float | None], printed: Printed, digits: int) -> Markup:
     """The paper's figure, and ours minus it as both are shown."""
     mean, spread = figure
     difference = round(round(mean, digits) - printed.value, digits)
     text = f"{difference:+.{digits}f}".replace("-", "−") if difference else "±0"
     kind = None
-    if abs(difference) > max(spread, _NOTABLE):
+    if abs(difference) > max(spread or 0.0, _NOTABLE):
         kind, text = ("above", f"▲ {text}") if difference > 0 else ("below", f"▼ {text}")
     value = f"{printed.value:.{digits}f}{printed.marks}"
     return element(

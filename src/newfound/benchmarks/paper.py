@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any
 
 from newfound import presets
+from newfound.benchmarks.result_settings import resolved
 from newfound.benchmarks.store import Result
 from newfound.errors import SettingsError
 from newfound.evaluation.score import Accuracy
@@ -53,6 +54,14 @@ class Misprint:
     found_here: bool
     touches: tuple[dict[str, str], ...] = field(default=(), hash=False)
 
+    def concerns(self, entry: Published, score: str) -> bool:
+        """Whether it is in an entry's figures of one score, "strict" or "greedy"."""
+        return any(
+            touched.get("score", score) == score
+            and all(getattr(entry, name) == value for name, value in touched.items() if name != "score")
+            for touched in self.touches
+        )
+
 
 @dataclass(frozen=True)
 class Published:
@@ -65,7 +74,6 @@ class Published:
         known: how many classes were known in the stream that the figures are of.
         categories: the number of categories found.
         seconds: time to create 128 samples; with `under`, the paper only says that it is below this.
-        misprint: what is wrong with these figures, for whoever shows them; None if nothing is known to be.
     """
 
     table: str
@@ -81,7 +89,6 @@ class Published:
     categories: int | None = None
     seconds: float | None = None
     under: bool = False
-    misprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ def published(table: str | None = None) -> list[Published]:
 
 
 def misprints() -> list[Misprint]:
-    """All that is known; those that touch an entry are also told in its `misprint`."""
+    """All that is known; each can tell whether it `concerns` an entry."""
     return [Misprint(**{**one, "touches": tuple(one["touches"])}) for one in _paper()["misprints"]]
 
 
@@ -149,6 +156,8 @@ def find(table: str, protocol: str, backbone: str, method: str, settings: Mappin
 def beside(table: str, result: Result) -> Published | None:
     """The entry that a result may be compared with: the same data, backbone, weights and method; None if there is none.
 
+    How it was trained may differ: `unlike_paper` tells.
+
     The result must be of the official known classes and of the backbone's own weights: nobody here can tell what a file
     of weights has seen. `paper` and `released` are both the authors' account; of any other preset, all that differs
     from `paper` counts as in `find`. A short form passes, for its label says that it is one.
@@ -167,6 +176,20 @@ def beside(table: str, result: Result) -> Published | None:
     unlike = {name: value for name, value in ours.items() if theirs[name] != value}
     found = find(table, data["protocol"], result["backbone"], method, unlike)
     return found if found is not None and found.known == data["known"] else None
+
+
+def unlike_paper(result: Result) -> dict[str, tuple[Any, Any]]:
+    """Settings in which a result differs from the whole preset `paper` of its method: its own value, and the preset's.
+
+    How it was trained is among them, which `beside` passes over.
+
+    Raises:
+        DataError: the result is of a preset that there no longer is.
+        SettingsError: it is of a method or setting that there no longer is.
+    """
+    theirs = asdict(presets.resolve(result["method"], "paper", short=False, overrides={}))
+    ours = asdict(resolved(result))
+    return {name: (ours[name], value) for name, value in theirs.items() if ours[name] != value}
 
 
 def _matters(name: str, value: Any) -> bool:
@@ -195,24 +218,11 @@ def _entry(table: str, row: dict[str, Any], protocol: str) -> Published | None:
         greedy=_accuracy(scores["greedy"]), strict=_accuracy(scores["strict"]),
         categories=row.get("categories", {}).get(protocol),
         seconds=float(seconds.lstrip("<")) if seconds else None, under=bool(seconds and seconds.startswith("<")),
-        misprint=_marks({"table": table, "protocol": protocol, **about}, scores),
     )  # fmt: skip
 
 
 def _accuracy(percent: list[float] | None) -> Accuracy | None:
     return Accuracy(*(round(value / 100, 4) for value in percent)) if percent else None
-
-
-def _marks(entry: dict[str, Any], scores: dict[str, Any]) -> str | None:
-    """What is wrong with an entry, named after the score where it concerns only one."""
-    found = []
-    for misprint in misprints():
-        for touched in misprint.touches:
-            score = touched.get("score")
-            same = all(entry[name] == value for name, value in touched.items() if name != "score")
-            if same and (score is None or scores[score]):
-                found.append(f"{score.capitalize()}: {misprint.wrong}" if score else misprint.wrong)
-    return " ".join(found) or None
 
 
 @lru_cache(maxsize=1)

@@ -5,9 +5,11 @@ A class that is new in a stream may be an old acquaintance of the backbone. Whoe
 
 from __future__ import annotations
 
+from newfound.benchmarks.splits import protocols
 from newfound.weights import RANDOM
 
 _OWN = (None, "pretrained")
+_UNKNOWN = "Not known here."
 # What the parts of timm's tags stand for: a sentence's part, and how it meets the benchmarks' data (a key of _MEETS).
 _SOURCES = {
     "in1k": ("ImageNet's 1,000 classes with labels, among them many pet breeds and some birds", "labels"),
@@ -90,7 +92,14 @@ def overlap(backbone: str, protocol: str, weights: str | None = None) -> str:
         return "Nothing: the backbone's weights are random."
     stages = _stages(backbone) if weights in _OWN else []
     kinds = dict.fromkeys(_SOURCES[stage][1] for stage in stages)
-    return " ".join(_MEETS[kind].get(protocol, _MEETS[kind][""]) for kind in kinds) or "Not known here."
+    return " ".join(_MEETS[kind].get(protocol, _MEETS[kind][""]) for kind in kinds) or _UNKNOWN
+
+
+def in_words(backbone: str, protocol: str, weights: str | None = None) -> str:
+    """For captions: what a backbone has seen and, where something is known of it, what of a benchmark's data set."""
+    said, met = f"{backbone}: {pretrained_on(backbone, weights)}", overlap(backbone, protocol, weights)
+    silent = weights == RANDOM or met == _UNKNOWN or protocol not in protocols()
+    return said if silent else f"{said} {protocol}: {met}"
 
 
 def _stages(backbone: str) -> list[str]:

@@ -16,8 +16,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from newfound.backbone import check_name
 from newfound.benchmarks import study_figures
 from newfound.benchmarks.cells import Cell, Setup
+from newfound.benchmarks.cost import Estimate
 from newfound.benchmarks.figure_style import require_matplotlib
 from newfound.benchmarks.grid import run_grid
 from newfound.benchmarks.store import Result, Store
@@ -60,7 +62,8 @@ class Record:
         if class_order:
             notes += ("Much published code reads the stream so; no real one is like that.",)
             lines = {name: list(map(_in_class_order, found)) for name, found in lines.items()}
-        return Table(f"{study.title}: {study.about}", study.columns, lines, self.missing, notes, class_order)
+        columns = tuple(column for column in study.columns if not (class_order and column.oracle))
+        return Table(f"{study.title}: {study.about}", columns, lines, self.missing, notes, class_order)
 
 
 def run_study(
@@ -94,10 +97,15 @@ def run_study(
     if not seeds or seeds[0] < 0:
         raise SettingsError(f"seeds={seeds}: give at least one, from 0 up.")
     lines = study.lines(choice)
+    for name in {line.backbone or setup.backbone for line in lines}:
+        check_name(name)
     store, folder = Store(out), folder_of(study, choice, setup, out)
     if study.kind == "picture":
         cell = _cell(lines[0], seeds[0], setup)
         kept = Path(keep) if keep else store.folder / "runs"
+        if not (kept / cell.training / "config.json").is_file():
+            about = Estimate(store.results().values()).words([cell], 1)
+            reporter.say(f"no run of it is kept in {kept}: it is trained now, {about}")
         figures = study_figures.draw_picture(study.name, cell, folder, kept, reporter)
         record = Record(study.name, choice, {}, {}, figures)
         _write(folder, record)
@@ -162,7 +170,12 @@ def folder_of(study: Study, choice: Choice, setup: Setup, out: str | os.PathLike
         parts += [choice.preset] if choice.preset != Choice.preset else []
         parts += [f"{name}={value}" for name, value in choice.settings.items()]
     parts += ["only", *choice.methods] if choice.methods else []
-    return Path(out) / re.sub(r"[^\w.=+-]+", "_", "-".join(parts))[:200]
+    return Path(out) / in_a_path("-".join(parts))[:200]
+
+
+def in_a_path(text: str) -> str:
+    """What names a folder, with nothing that a file system may not take."""
+    return re.sub(r"[^\w.=+-]+", "_", text)
 
 
 def _cell(line: Line, seed: int, setup: Setup) -> Cell:
@@ -173,7 +186,7 @@ def _cell(line: Line, seed: int, setup: Setup) -> Cell:
 
 
 def _in_class_order(result: Result) -> Result:
-    return result | {"scores": [result["class_order"]], "oracle": None}
+    return result | {"scores": [result["class_order"]]}
 
 
 def _base(choice: Choice) -> str:

@@ -63,6 +63,7 @@ class Study:
     Args:
         kind: "table" (lines and columns), "curves" (drawn from results) or "picture" (drawn from a trained run).
         varies: whether the lines follow the choice of preset and settings.
+        axes: the settings that the study itself sets.
     """
 
     name: str
@@ -72,9 +73,13 @@ class Study:
     make: Callable[[Choice], list[Line]]
     columns: tuple[Column, ...] = ()
     varies: bool = False
+    axes: tuple[str, ...] = ()
 
     def lines(self, choice: Choice) -> list[Line]:
-        """Raises SettingsError if no line has one of the methods asked for."""
+        """Raises SettingsError if no line has one of the methods asked for, or a setting is the study's own."""
+        taken = [name for name in choice.settings if name in self.axes]
+        if taken:
+            raise SettingsError(f"{self.name} sets {', '.join(taken)} itself.")
         lines = self.make(choice)
         unknown = set(choice.methods) - {line.variant.method for line in lines}
         if unknown:
@@ -196,11 +201,12 @@ STUDIES = {
         ),
         Study(
             "table3", "Table 3", "LTC without each of its parts", "table",
-            _table3, (_greedy, _strict, _named, _count, *_oracles), varies=True,
+            _table3, (_greedy, _strict, _named, _count, *_oracles), varies=True, axes=("ce",),
         ),
         Study(
             "table4", "Table 4", "LTC with other creators, and the time to create 128 samples", "table",
             _table4, (_greedy, _strict, _named, _count, *_oracles, tables.creation_seconds()), varies=True,
+            axes=("creator", "relative_step"),
         ),
         Study(
             "backbones", "Backbones", "SMILE, PHE and LTC on several backbones (the appendix's variants)", "table",
@@ -208,10 +214,11 @@ STUDIES = {
         ),
         Study(
             "sensitivity", "Sensitivity", "accuracy against alpha and gamma_mm", "curves", _sensitivity, varies=True,
+            axes=("alpha", "gamma_mm"),
         ),
         Study(
             "threshold", "Threshold", "tau_init against beta: the adaptive threshold and fixed ones", "curves",
-            _threshold, varies=True,
+            _threshold, varies=True, axes=("tau_init", "beta", "threshold"),
         ),
         Study(
             "perturbation", "Perturbation", "where MKEE moves mixed samples", "picture", _one_run, varies=True,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from newfound.benchmarks import curves, run_pictures
 from newfound.benchmarks.cells import Cell, commit
@@ -30,7 +32,12 @@ def draw_curves(study: str, results: list[Result], folder: Path) -> Captions:
         SettingsError: there is no matplotlib.
         DataError: results are missing without which nothing can be drawn, or the folder cannot be written.
     """
-    return {name: _save(draw(results), folder / name) for name, draw in _CURVES[study].items()}
+    one = results[0]
+    origin = {"data": one["data"]["protocol"], "class_seed": one["data"]["class_seed"]} | {
+        name: " ".join(sorted({str(result[name]) for result in results}))
+        for name in ("backbone", "weights", "method", "preset", "seed", "orders", "commit", "newfound", "time")
+    }
+    return {name: _save(draw(results), folder / name, origin) for name, draw in _CURVES[study].items()}
 
 
 def draw_picture(study: str, cell: Cell, folder: Path, keep: Path, reporter: Reporter) -> Captions:
@@ -44,9 +51,15 @@ def draw_picture(study: str, cell: Cell, folder: Path, keep: Path, reporter: Rep
         f"{cell.setup.backbone}; {variant.method}, {run.config['preset']}{settings}, seed {cell.seed}; "
         f"commit {commit()}."
     )
-    return {study: f"{_save(_PICTURES[study](run, cell.setup.split[0]), folder / study)} {made_from}"}
+    origin = {
+        "data": data["protocol"], "class_seed": data["class_seed"], "backbone": cell.setup.backbone,
+        "weights": cell.setup.source, "method": variant.method, "preset": run.config["preset"], "seed": cell.seed,
+        "commit": commit(), "newfound": run.config["newfound"],
+    }  # fmt: skip
+    return {study: f"{_save(_PICTURES[study](run, cell.setup.split[0]), folder / study, origin)} {made_from}"}
 
 
-def _save(drawing: Drawing, stem: Path) -> str:
-    drawing.save(stem)
+def _save(drawing: Drawing, stem: Path, origin: dict[str, Any]) -> str:
+    """Every row of the numbers tells where it comes from."""
+    replace(drawing, rows=[row | origin for row in drawing.rows]).save(stem)
     return drawing.caption

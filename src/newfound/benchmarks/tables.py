@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from newfound.benchmarks.pretraining import overlap, pretrained_on
-from newfound.benchmarks.splits import protocols
+from newfound.benchmarks import pretraining
 from newfound.benchmarks.store import Result
 
 PROTOCOLS, KINDS = ("strict", "greedy", "named"), ("all", "old", "new")
@@ -82,22 +81,26 @@ class Table:
     notes: tuple[str, ...] = ()
     class_order: bool = False
 
-    def rows(self) -> list[list[str]]:
-        """Text cells, the header first."""
-        header = ["", *(_titled(column) for column in self.columns), "preset", "seeds"]
-        rows = [[name, *(c.cell(r) for c in self.columns), _presets(r), str(len(r))] for name, r in self.lines.items()]
-        return [header, *rows]
+    def rows(self, *, brief: bool = False) -> list[list[str]]:
+        """Text cells, the header first; brief ones leave out oracles, costs and presets."""
+        columns = [c for c in self.columns if not brief or not (c.oracle or c.better == "lower")]
+        header = ["", *(_titled(column) for column in columns), *([] if brief else ["preset"]), "seeds"]
+        rows = [header]
+        for name, results in self.lines.items():
+            preset = [] if brief else [_presets(results)]
+            rows.append([name, *(c.cell(results) for c in columns), *preset, str(len(results))])
+        return rows
 
     def caption(self) -> str:
         """What the figures are of: data, backbone and what it was trained on, seeds, orders, commits, time."""
         every = [result for found in self.lines.values() for result in found]
         data = every[0]["data"]
-        classes = "the protocol's" if data["class_seed"] is None else f"class seed {data['class_seed']}'s"
+        own = data["protocol"].startswith("own ")
+        classes = "its" if own else "the protocol's"
+        classes = classes if data["class_seed"] is None else f"class seed {data['class_seed']}'s"
         weights = {result["backbone"]: result["weights"] for result in every}
         backbones = sorted(weights)
-        seen = [f"{name}: {pretrained_on(name, weights[name])}" for name in backbones]
-        if len(backbones) == 1 and data["protocol"] in protocols():
-            seen.append(f"{data['protocol']}: {overlap(backbones[0], data['protocol'], weights[backbones[0]])}")
+        seen = [pretraining.in_words(name, data["protocol"], weights[name]) for name in backbones]
         orders = " or ".join(map(orders_in_words, sorted({result["orders"] for result in every})))
         scored = "seeds, the stream in class order" if self.class_order else f"seeds and {orders} each"
         times = sorted(result["time"][:10] for result in every)
@@ -111,8 +114,8 @@ class Table:
             *self.notes,
         ]
         if any("(short)" in result["preset"] for result in every):
-            sentences.append("(short): 15 epochs on 8 cached views an image.")
-        if any(column.oracle for column in self.columns):
+            sentences.append("(short): 15 epochs on 8 cached views an image, unless said otherwise.")
+        if any(column.oracle for column in self.columns) and not self.class_order:
             sentences.append("Oracle: at the cut that is best for the scored stream; means over orders, ± over seeds.")
         if self.missing:
             some = "; ".join(f"{name} ({why})" for name, why in self.missing.items())
@@ -132,11 +135,12 @@ class Table:
             many = len(column.parts) > 1
             groups.append(rf"\multicolumn{{{len(column.parts)}}}{{c}}{{{_escaped(column.title)}}}" if many else "")
             names += [_escaped(title) for title, _ in column.parts] if many else [_escaped(column.title)]
-        lines = [rf"\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}", r"\toprule"]
+        groups, names = [*groups, ""], [*names, "preset"]
+        lines = [rf"\begin{{tabular}}{{l{'r' * (len(names) - 2)}l}}", r"\toprule"]
         lines += [" & ".join(groups) + r" \\", " & ".join(names) + r" \\", r"\midrule"]
         for name, results in self.lines.items():
             cells = [text for column in self.columns for text in column.latex(results)]
-            lines.append(" & ".join([_escaped(name), *cells]) + r" \\")
+            lines.append(" & ".join([_escaped(name), *cells, _escaped(_presets(results))]) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {self.caption()}"]) + "\n"
 
 

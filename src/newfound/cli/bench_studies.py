@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +14,10 @@ from newfound.benchmarks.studies import STUDIES, Choice, Study
 from newfound.cli._common import FAILED, PARTLY, AsJson, print_json, print_table, say, watcher
 from newfound.cli._settings import parse_settings
 from newfound.errors import SettingsError
+from newfound.files import write_text
 
 _PAPER, _HOW = "The paper's tables and figures", "How it is run"
+_WIDE = 200  # columns of a terminal that has room for oracles, costs and presets too
 _EXAMPLES = {
     "table1": "table1 pets/ --protocol pets --out results/\n"
     "newfound bench table1 photos/ --known known.txt --out results/",
@@ -129,7 +133,9 @@ def _command(study: Study):
         from newfound.benchmarks.running import folder_of, run_study
 
         if (protocol is None) == (known is None):
-            raise SettingsError("say which benchmark this is with --protocol, or which classes are known with --known.")
+            raise SettingsError(
+                "give one of the two: --protocol NAME for a benchmark, or --known FILE for data of your own."
+            )
         names = tuple(backbone or ())
         if len(names) > 1 and study.name != "backbones":
             raise SettingsError(f"{study.name} takes one --backbone; `newfound bench backbones` compares several.")
@@ -154,8 +160,12 @@ def _command(study: Study):
             print_json({"results": results, "missing": record.missing, "files": files})
         elif results and study.kind == "table":
             table = record.table({r["key"]: r for found in results.values() for r in found}, class_order=class_order)
-            print_table(table.rows())
+            print_table(table.rows(brief=sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE))
             typer.echo(table.caption())
+            if class_order:
+                for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("tex", table.latex())):
+                    write_text(folder / f"{study.name}-class-order.{ending}", text)
+                    say(f"written: {folder / f'{study.name}-class-order.{ending}'}")
         for name in [] if nothing else record.files:
             say(f"written: {folder / name}")
         for name, why in record.missing.items():

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from importlib.resources import files
 from pathlib import Path
 
 from newfound.errors import DataError
 from newfound.report.confusion import confusion
+from newfound.report.document import document
 from newfound.report.gallery import gallery
 from newfound.report.making import making
-from newfound.report.markup import Markup, element
+from newfound.report.markup import element
 from newfound.report.scores import scores
 from newfound.report.story import Story
 from newfound.report.summary import summary
 from newfound.report.threshold import threshold
 from newfound.report.thumbnails import Thumbnails
 from newfound.report.timeline import timeline
-
-# Even if a name slipped through as markup, the browser would neither run nor fetch anything.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write_report(path: str | os.PathLike[str], story: Story) -> Path:
@@ -62,18 +59,4 @@ def render(story: Story) -> str:
         class_="top",
     )
     body = [element("section", element("h2", title), content, id=name) for name, (title, content) in sections.items()]
-    page = element("html", _head(story.title), element("body", head, element("main", body)), lang="en")
-    return "<!doctype html>\n" + page
-
-
-def _head(title: str) -> Markup:
-    style = files("newfound.report").joinpath("style.css").read_text(encoding="utf-8")
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", Markup(style)),
-    )
+    return document(story.title, head, element("main", body))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from newfound.benchmarks import pictures as drawn
+from newfound.benchmarks import run_pictures as drawn
 from newfound.creation import MKEE, make_creator
 from newfound.datasets import load_dataset
 from newfound.errors import DataError, SettingsError

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from newfound.benchmarks.plotting import CLOUDS, COLUMN, DOUBLE, DPI, LINES, Drawing, panels, save, style, words
+from newfound.benchmarks.figure_style import CLOUDS, DOUBLE, DPI, LINES, Drawing, panels, save, style, words
 from newfound.errors import DataError, SettingsError
 
 matplotlib = pytest.importorskip("matplotlib", reason="newfound[bench] is not installed")
 
 
-def a_figure(width: float = COLUMN):
+def a_figure(width: float = 3.3):
     with style():
         figure, (ax,) = panels(1, 1, width=width, height=2.0)
         ax.plot([0, 1, 2], [1, 3, 2], marker="o", label="a line")
@@ -31,7 +31,7 @@ def test_a_figure_becomes_a_png_and_an_svg_whose_stem_may_hold_a_dot(tmp_path):
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["alpha-0.3.png", "alpha-0.3.svg"]
 
 
-@pytest.mark.parametrize("width", [COLUMN, DOUBLE])
+@pytest.mark.parametrize("width", [3.3, DOUBLE])
 def test_a_figure_has_the_width_that_it_is_printed_in(tmp_path, width):
     png, svg = save(a_figure(width), tmp_path / "one")
     assert Image.open(png).size == (round(width * DPI), 2 * DPI)

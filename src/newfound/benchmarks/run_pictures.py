@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.benchmarks.plotting import CLOUDS, DOUBLE, LIGHT, Drawing, panels, style, words
-from newfound.creation import MKEE, Creator, Model, PixelScale
+from newfound.benchmarks.creator_inputs import creator_inputs
+from newfound.benchmarks.figure_style import CLOUDS, DOUBLE, LIGHT, Drawing, panels, style, words
+from newfound.creation import MKEE, Creator, Model
 from newfound.creation.mkee import kernel_density
 from newfound.datasets import LabelledImages
 from newfound.errors import DataError, SettingsError
-from newfound.features import unit
 from newfound.images import open_image
 from newfound.run import Run
 
@@ -160,20 +160,9 @@ def _batch(run: Run, labelled: LabelledImages, samples: int, classes: int, seed:
     data = data.subset(np.sort(picked))
     if len(data.classes) < 2:
         raise DataError(f"samples={samples}, classes={classes}: two classes are needed to create from; draw more.")
-    backbone, space = run.encoder.backbone, run.method.settings.space  # type: ignore[attr-defined]
-
-    def encode(inputs: Tensor) -> Tensor:
-        return unit(backbone(inputs) if space == "pixels" else backbone.tail(inputs))
-
-    with torch.no_grad():
-        pixels = torch.stack([run.encoder.views.centre(open_image(item)) for item in data.items])
-        inputs = pixels.to(run.encoder.device)
-        inputs = inputs if space == "pixels" else backbone.trunk(inputs)
-        reference = encode(inputs)
-    scale = PixelScale(backbone.spec.mean, backbone.spec.std) if space == "pixels" else None
-    model = Model(encode=encode, classify=run.method.head, pixels=scale)  # type: ignore[arg-type]
-    targets = torch.tensor([run.classes.index(label) for label in data.labels], device=inputs.device)
-    return _Batch(run, space, chosen, inputs, targets, data.labels, model, reference, seed)
+    given = creator_inputs(run, torch.stack([run.encoder.views.centre(open_image(item)) for item in data.items]))
+    targets = torch.tensor([run.classes.index(label) for label in data.labels], device=given.inputs.device)
+    return _Batch(run, given.space, chosen, given.inputs, targets, data.labels, given.model, given.reference, seed)
 
 
 def _creator(run: Run) -> Creator:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN, DOUBLE = 3.3, 6.9  # inches: one column of a paper, and two
+DOUBLE = 6.9  # inches: two columns of a paper
 DPI = 200
 GREY, LIGHT = "#555555", "#dddddd"
 _BLUE, _RED, _GREEN, _PURPLE, _ORANGE, _SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
