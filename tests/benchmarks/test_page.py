@@ -151,7 +151,7 @@ def test_sections_that_differ_only_in_what_was_chosen_say_so(tmp_path):
 
 def test_the_section_of_a_study_of_backbones_is_named_after_the_one_asked_for(tmp_path):
     lines = {"a": [result([0.6], backbone="timm/other")], "b": [result([0.6], backbone="timm/asked")]}
-    page = Page(render(record(tmp_path, lines, "backbones", folder="pets-timm-asked-short")))
+    page = Page(render(record(tmp_path, lines, "backbones", folder="pets-timm_asked-short")))
     assert page.all("h2")[1]["text"] == "Oxford-IIIT Pet, timm/asked, short"
 
 
