@@ -110,6 +110,16 @@ def test_a_line_that_cannot_be_trained_is_left_out_and_told(setup, two_lines, tm
     assert "Not run, or not at every seed: second (no weights here)" in told
 
 
+def test_what_is_there_can_be_shown_without_measuring_the_rest(setup, two_lines, tmp_path, monkeypatch):
+    run_study(dataclasses.replace(two_lines, make=lambda c: two_lines.make(c)[:1]), setup, tmp_path, seeds=[0])
+    monkeypatch.setattr(cells, "fit", lambda *a, **k: pytest.fail("trained"))
+    record, results = run_study(two_lines, setup, tmp_path, seeds=[0, 1], measure=False)
+    assert {name: len(found) for name, found in results.items()} == {"first": 1}
+    assert record.missing == {"first": "not measured yet", "second": "not measured yet"}
+    with pytest.raises(DataError, match="no run for tsne is kept"):
+        run_study(STUDIES["tsne"], setup, tmp_path, measure=False)
+
+
 def test_a_table_in_class_order_shows_the_scores_of_that_order(setup, two_lines, tmp_path):
     record, results = run_study(two_lines, setup, tmp_path, seeds=[0])
     shown = record.table(Store(tmp_path).results(), class_order=True)

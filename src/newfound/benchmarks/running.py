@@ -21,7 +21,7 @@ from newfound.benchmarks import study_figures
 from newfound.benchmarks.cells import Cell, Setup
 from newfound.benchmarks.cost import Estimate
 from newfound.benchmarks.figure_style import require_matplotlib
-from newfound.benchmarks.grid import run_grid
+from newfound.benchmarks.grid import Outcome, run_grid
 from newfound.benchmarks.store import Result, Store
 from newfound.benchmarks.studies import STUDIES, Choice, Line, Study
 from newfound.benchmarks.tables import Table
@@ -61,7 +61,8 @@ class Record:
         lines = self.results(store)
         if class_order:
             notes += ("Much published code reads the stream so; no real one is like that.",)
-            lines = {name: list(map(_in_class_order, found)) for name, found in lines.items()}
+            told = {name: [r for r in found if r["class_order"]] for name, found in lines.items()}
+            lines = {name: list(map(_in_class_order, found)) for name, found in told.items() if found}
         columns = tuple(column for column in study.columns if not (class_order and column.oracle))
         return Table(f"{study.title}: {study.about}", columns, lines, self.missing, notes, class_order)
 
@@ -75,6 +76,7 @@ def run_study(
     choice: Choice | None = None,
     jobs: int = 1,
     keep: str | os.PathLike | None = None,
+    measure: bool = True,
     reporter: Reporter | None = None,
 ) -> tuple[Record, dict[str, list[Result]]]:
     """Measure what the store lacks, then write the study's record and its tables or figures.
@@ -83,6 +85,7 @@ def run_study(
         out: the folder of results.
         seeds: training seeds; a picture shows the run of the first.
         jobs, keep: as in `run_grid`.
+        measure: False shows what is there and trains nothing.
 
     Returns:
         The record, and the results of each line.
@@ -104,6 +107,8 @@ def run_study(
         cell = _cell(lines[0], seeds[0], setup)
         kept = Path(keep) if keep else store.folder / "runs"
         if not (kept / cell.training / "config.json").is_file():
+            if not measure:
+                raise DataError(f"no run for {study.name} is kept in {kept}, and none is to be trained.")
             about = Estimate(store.results().values()).words([cell], 1)
             reporter.say(f"no run of it is kept in {kept}: it is trained now, {about}")
         figures = study_figures.draw_picture(study.name, cell, folder, kept, reporter)
@@ -114,14 +119,17 @@ def run_study(
         require_matplotlib()  # rather now than after hours
     # Seed after seed, so that an interrupted study compares all its lines.
     cells = {(line.name, seed): _cell(line, seed, setup) for seed in seeds for line in lines}
-    outcome = run_grid(cells.values(), store, jobs=jobs, keep=keep, reporter=reporter)
+    if measure:
+        outcome = run_grid(cells.values(), store, jobs=jobs, keep=keep, reporter=reporter)
+    else:
+        outcome = Outcome(store.results(), {})
     keys: dict[str, list[str]] = {line.name: [] for line in lines}
     missing: dict[str, str] = {}
     for (name, _), cell in cells.items():
         if cell.key in outcome.results:
             keys[name].append(cell.key)
         else:
-            missing[name] = outcome.failed.get(cell.key, "no result")
+            missing[name] = outcome.failed.get(cell.key, "not measured yet")
     record = Record(study.name, choice, keys, missing, {})
     results = record.results(outcome.results)
     if not results:

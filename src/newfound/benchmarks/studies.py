@@ -213,6 +213,10 @@ STUDIES = {
             _backbones, (_greedy, _strict, _named, _count, *_oracles),
         ),
         Study(
+            "ltc", "Settings", "LTC alone, to choose its preset and settings on another draw of the known classes",
+            "table", _one_run, (_strict, _greedy, _named, _count, *_oracles, _minutes), varies=True,
+        ),
+        Study(
             "sensitivity", "Sensitivity", "accuracy against alpha and gamma_mm", "curves", _sensitivity, varies=True,
             axes=("alpha", "gamma_mm"),
         ),

@@ -80,6 +80,13 @@ GridOption = Annotated[GridSize, typer.Option(help="Every value of each axis, or
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Processes; they share the threads.", rich_help_panel=_HOW)]
 Keep = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Keep trained runs here.", rich_help_panel=_HOW)]
 
+Measure = Annotated[
+    bool,
+    typer.Option(
+        "--measure/--no-measure", help="Measure what is missing, or show what is there.", rich_help_panel=_HOW
+    ),
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Give the command a subcommand for each study, `list` and `report`."""
@@ -126,6 +133,7 @@ def _command(study: Study):
         grid: GridOption = GridSize.full,
         jobs: Jobs = 1,
         keep: Keep = None,
+        measure: Measure = True,
         as_json: AsJson = False,
     ) -> None:
         from newfound.backbone import DEFAULT
@@ -152,7 +160,15 @@ def _command(study: Study):
             str(known) if known else None,
         )  # fmt: skip
         record, results = run_study(
-            study, setup, out, seeds=_seeds(seeds), choice=choice, jobs=jobs, keep=keep, reporter=watcher()
+            study,
+            setup,
+            out,
+            seeds=_seeds(seeds),
+            choice=choice,
+            jobs=jobs,
+            keep=keep,
+            measure=measure,
+            reporter=watcher(),
         )
         folder, nothing = folder_of(study, choice, setup, out), not results and study.kind != "picture"
         if as_json:
