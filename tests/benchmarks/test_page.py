@@ -233,3 +233,9 @@ def test_the_page_fits_its_window_and_wide_tables_scroll_in_their_own_box(hostil
     assert found["wide"] == width
     assert found["smallest"] >= 11
     assert found["scripts"] == 0
+
+
+def test_a_table_that_the_paper_does_not_have_is_shown_without_comparison(tmp_path):
+    text = render(record(tmp_path, {"LTC": [result([0.612])]}, "ltc"))
+    assert "61.2" in text
+    assert "not comparable" not in text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from newfound.benchmarks import tables
+from newfound.benchmarks import paper, tables
 from newfound.benchmarks.page_paper import Comparison
 from newfound.benchmarks.page_tables import plain_table, prose, scrolling, table_markup
 from newfound.benchmarks.running import Record
@@ -49,8 +49,12 @@ def study_markup(path: Path, record: Record, store: dict[str, Result], anchor: s
 
 def _tables(record: Record, store: dict[str, Result]) -> list[Markup]:
     table = record.table(store)
-    comparison = Comparison(record.study, table.lines)
-    parts = [_figure(table_markup(table, comparison.beside), table.caption(), *comparison.notes()), *comparison.apart()]
+    if record.study in paper.TABLES:
+        comparison = Comparison(record.study, table.lines)
+        notes = comparison.notes()
+        parts = [_figure(table_markup(table, comparison.beside), table.caption(), *notes), *comparison.apart()]
+    else:
+        parts = [_figure(table_markup(table), table.caption())]
     if all(result.get("class_order") for found in table.lines.values() for result in found):
         by_class = record.table(store, class_order=True)
         parts.append(_closed("The stream in class order", _figure(table_markup(by_class), by_class.caption())))
