@@ -6,9 +6,8 @@ A class that is new in a stream may be an old acquaintance of the backbone. Whoe
 from __future__ import annotations
 
 from newfound.benchmarks.splits import protocols
-from newfound.weights import RANDOM
 
-_OWN = (None, "pretrained")
+_OWN, _RANDOM = (None, "pretrained"), "random"  # as results name weights
 _UNKNOWN = "Not known here."
 # What the parts of timm's tags stand for: a sentence's part, and how it meets the benchmarks' data (a key of _MEETS).
 _SOURCES = {
@@ -73,7 +72,7 @@ def pretrained_on(backbone: str, weights: str | None = None) -> str:
         backbone: timm's name, with or without the tag of its weights.
         weights: as results name them: None or "pretrained" for the backbone's own, "random", or a file.
     """
-    if weights == RANDOM:
+    if weights == _RANDOM:
         return "trained on nothing: its weights are random."
     if weights not in _OWN:
         return f"what the weights in {weights} were trained on is not known here."
@@ -88,7 +87,7 @@ def pretrained_on(backbone: str, weights: str | None = None) -> str:
 
 def overlap(backbone: str, protocol: str, weights: str | None = None) -> str:
     """What a backbone had seen of a benchmark's data set, in a sentence or two; the arguments are as above."""
-    if weights == RANDOM:
+    if weights == _RANDOM:
         return "Nothing: the backbone's weights are random."
     stages = _stages(backbone) if weights in _OWN else []
     kinds = dict.fromkeys(_SOURCES[stage][1] for stage in stages)
@@ -98,7 +97,7 @@ def overlap(backbone: str, protocol: str, weights: str | None = None) -> str:
 def in_words(backbone: str, protocol: str, weights: str | None = None) -> str:
     """For captions: what a backbone has seen and, where something is known of it, what of a benchmark's data set."""
     said, met = f"{backbone}: {pretrained_on(backbone, weights)}", overlap(backbone, protocol, weights)
-    silent = weights == RANDOM or met == _UNKNOWN or protocol not in protocols()
+    silent = weights == _RANDOM or met == _UNKNOWN or protocol not in protocols()
     return said if silent else f"{said} {protocol}: {met}"
 
 
