@@ -150,6 +150,14 @@ def test_a_picture_keeps_its_run_and_says_what_it_is_of(setup, tmp_path):
     assert [r for _, r in records(tmp_path)] == [record]
 
 
+def test_a_column_without_a_single_figure_is_left_out(setup, two_lines, tmp_path):
+    record, _ = run_study(two_lines, setup, tmp_path, seeds=[0])
+    stored = Store(tmp_path).results()
+    assert any(column.oracle for column in record.table(stored).columns)
+    older = {key: result | {"oracle": None, "cost": None} for key, result in stored.items()}
+    assert [column.title for column in record.table(older).columns] == ["Strict", "Greedy", "Named", "categories"]
+
+
 def test_data_of_ones_own_is_split_by_a_file_of_known_classes(setup, two_lines, tmp_path):
     known = tmp_path / "known.txt"
     known.write_text("kind0\nkind2\nkind7\n")

@@ -63,7 +63,12 @@ class Record:
             notes += ("Much published code reads the stream so; no real one is like that.",)
             told = {name: [r for r in found if r["class_order"]] for name, found in lines.items()}
             lines = {name: list(map(_in_class_order, found)) for name, found in told.items() if found}
-        columns = tuple(column for column in study.columns if not (class_order and column.oracle))
+        # What no line has a figure for, such as oracle scores of older results, is left out.
+        columns = tuple(
+            column
+            for column in study.columns
+            if not (class_order and column.oracle) and any(column.figures(found)[0] for found in lines.values())
+        )
         return Table(f"{study.title}: {study.about}", columns, lines, self.missing, notes, class_order)
 
 
