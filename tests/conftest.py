@@ -33,6 +33,13 @@ def _home_stays_clean(tmp_path_factory):
         os.environ["NEWFOUND_CACHE"] = before
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread_throughout():
+    """Tokens that one test has cached are another's: with as many threads everywhere they are the same bits."""
+    with _one_thread():
+        yield
+
+
 @contextmanager
 def _one_thread():
     """Models this small lose more by waiting for a second thread than they gain, on a busy machine many times over."""
