@@ -152,16 +152,22 @@ def fit_tiny(tiny_weights):
 
 
 @pytest.fixture(scope="session")
-def tiny_run(fit_tiny, pictures):
-    """A run in memory that knows kind0, kind1 and kind2; kind3 and kind4 are new to it. Shared: do not change it."""
-    return fit_tiny(pictures(kinds=3), **RUN)
+def _both_runs(fit_tiny, pictures, tmp_path_factory):
+    """The same training twice, at the same moment: what other tests leave in the cache is the same for both."""
+    folder = tmp_path_factory.mktemp("run") / "saved"
+    fit_tiny(pictures(kinds=3), out=folder, **RUN)
+    return fit_tiny(pictures(kinds=3), **RUN), folder
 
 
 @pytest.fixture(scope="session")
-def _saved_run(fit_tiny, pictures, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run") / "saved"
-    fit_tiny(pictures(kinds=3), out=folder, **RUN)
-    return folder
+def tiny_run(_both_runs):
+    """A run in memory that knows kind0, kind1 and kind2; kind3 and kind4 are new to it. Shared: do not change it."""
+    return _both_runs[0]
+
+
+@pytest.fixture(scope="session")
+def _saved_run(_both_runs):
+    return _both_runs[1]
 
 
 @pytest.fixture
