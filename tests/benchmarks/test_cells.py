@@ -40,13 +40,6 @@ def _one_thread():
 
 
 @pytest.fixture(scope="module")
-def bench(write_folder, tiny_weights, tmp_path_factory) -> Setup:
-    """Ten kinds of pictures in the place of CIFAR-10's ten classes."""
-    data = write_folder(tmp_path_factory.mktemp("ten"), kinds=10, each=4)
-    return Setup("cifar10", str(data), "test_efficientnet", orders=2, weights=tiny_weights(), check=False)
-
-
-@pytest.fixture(scope="module")
 def kept(bench, tmp_path_factory) -> tuple[Cell, Path, dict]:
     """A measured cell of LTC, the folder with its run, and its result. Shared: do not change them."""
     cell, keep = Cell(LTC, 0, bench), tmp_path_factory.mktemp("kept")

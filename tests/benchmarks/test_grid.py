@@ -17,7 +17,7 @@ import pytest
 
 import newfound as nf
 from newfound.benchmarks import cells
-from newfound.benchmarks.cells import Cell, Setup, Variant
+from newfound.benchmarks.cells import Cell, Variant
 from newfound.benchmarks.grid import describe, run_grid
 from newfound.benchmarks.store import Store, read_lines
 from newfound.errors import DataError, NewfoundError, SettingsError, WeightsError
@@ -26,12 +26,6 @@ from newfound.progress import Reporter
 pytestmark = pytest.mark.usefixtures("one_thread")
 FROZEN = Variant("frozen", settings={"threshold": 0.5})
 LONG = Variant("baseline", "paper", {"epochs": 100_000, "batch_size": 16, "views": 2})
-
-
-@pytest.fixture(scope="module")
-def bench(write_folder, tiny_weights, tmp_path_factory) -> Setup:
-    data = write_folder(tmp_path_factory.mktemp("ten"), kinds=10, each=4)
-    return Setup("cifar10", str(data), "test_efficientnet", orders=2, weights=tiny_weights(), check=False)
 
 
 @pytest.fixture

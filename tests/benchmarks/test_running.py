@@ -19,13 +19,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {"epochs": 1, "batch_size": 16, "views": 2}
 
 
-@pytest.fixture(scope="module")
-def setup(write_folder, tiny_weights, tmp_path_factory) -> Setup:
-    """Ten kinds of pictures in the place of CIFAR-10's ten classes."""
-    data = write_folder(tmp_path_factory.mktemp("ten"), kinds=10, each=4)
-    return Setup("cifar10", str(data), "test_efficientnet", orders=2, weights=tiny_weights(), check=False)
-
-
 @pytest.fixture
 def two_lines(monkeypatch) -> Study:
     """A table of a method that learns and one that does not, both quick."""
@@ -38,10 +31,10 @@ def two_lines(monkeypatch) -> Study:
     return study
 
 
-def test_a_table_is_written_in_three_forms_with_a_record(setup, two_lines, tmp_path):
-    record, results = run_study(two_lines, setup, tmp_path, seeds=[1, 0])
+def test_a_table_is_written_in_three_forms_with_a_record(bench, two_lines, tmp_path):
+    record, results = run_study(two_lines, bench, tmp_path, seeds=[1, 0])
     assert {name: [r["seed"] for r in found] for name, found in results.items()} == {"first": [0, 1], "second": [0, 1]}
-    folder = folder_of(two_lines, Choice(), setup, tmp_path)
+    folder = folder_of(two_lines, Choice(), bench, tmp_path)
     assert folder.name == "cifar10-test_efficientnet-short-test_efficientnet-2-orders"
     assert record.files == ["table1.md", "table1.csv", "table1.tex"]
     assert (folder / "table1.md").read_text() == record.table(Store(tmp_path).results()).markdown()
@@ -49,8 +42,8 @@ def test_a_table_is_written_in_three_forms_with_a_record(setup, two_lines, tmp_p
     assert str(tmp_path) not in (folder / "table1.json").read_text()
 
 
-def test_what_was_measured_is_shown_again_from_the_store_alone(setup, two_lines, tmp_path, monkeypatch):
-    record, results = run_study(two_lines, setup, tmp_path, seeds=[0])
+def test_what_was_measured_is_shown_again_from_the_store_alone(bench, two_lines, tmp_path, monkeypatch):
+    record, results = run_study(two_lines, bench, tmp_path, seeds=[0])
     monkeypatch.setattr(Setup, "split", property(lambda self: pytest.fail("the data was asked for")))
     ((path, again),) = records(tmp_path)
     assert path.name == "table1.json"
@@ -58,43 +51,43 @@ def test_what_was_measured_is_shown_again_from_the_store_alone(setup, two_lines,
     assert again.results(Store(tmp_path).results()) == results
 
 
-def test_studies_share_their_trainings_and_a_second_call_trains_nothing(setup, two_lines, tmp_path, monkeypatch):
-    run_study(two_lines, setup, tmp_path, seeds=[0])
+def test_studies_share_their_trainings_and_a_second_call_trains_nothing(bench, two_lines, tmp_path, monkeypatch):
+    run_study(two_lines, bench, tmp_path, seeds=[0])
     monkeypatch.setattr(cells, "fit", lambda *a, **k: pytest.fail("trained again"))
     other = dataclasses.replace(two_lines, name="table2", make=lambda choice: [Line("again", Variant("frozen"))])
-    _, results = run_study(other, setup, tmp_path, seeds=[0])
+    _, results = run_study(other, bench, tmp_path, seeds=[0])
     assert list(results) == ["again"]
     assert len(Store(tmp_path).results()) == 2
 
 
-def test_what_is_asked_differently_is_kept_in_another_place(setup):
+def test_what_is_asked_differently_is_kept_in_another_place(bench):
     varied, plain = STUDIES["table3"], STUDIES["table1"]
     asked = [
-        (plain, Choice(), setup),
-        (plain, Choice(methods=("ltc",)), setup),
-        (varied, Choice(settings={"lr": 0.1}), setup),
-        (varied, Choice(preset="released"), setup),
-        (plain, Choice(), dataclasses.replace(setup, class_seed=1)),
-        (plain, Choice(), dataclasses.replace(setup, orders=5)),
-        (plain, Choice(), dataclasses.replace(setup, short=False)),
-        (plain, Choice(), dataclasses.replace(setup, weights="random")),
-        (plain, Choice(), dataclasses.replace(setup, backbone="test_vit")),
+        (plain, Choice(), bench),
+        (plain, Choice(methods=("ltc",)), bench),
+        (varied, Choice(settings={"lr": 0.1}), bench),
+        (varied, Choice(preset="released"), bench),
+        (plain, Choice(), dataclasses.replace(bench, class_seed=1)),
+        (plain, Choice(), dataclasses.replace(bench, orders=5)),
+        (plain, Choice(), dataclasses.replace(bench, short=False)),
+        (plain, Choice(), dataclasses.replace(bench, weights="random")),
+        (plain, Choice(), dataclasses.replace(bench, backbone="test_vit")),
     ]
     places = [folder_of(*one, "out") for one in asked]
     assert len(set(places)) == len(places)
     assert all(place.parent == Path("out") for place in places)
 
 
-def test_the_papers_start_of_the_threshold_is_that_of_its_data_set(setup, write_folder, tmp_path):
+def test_the_papers_start_of_the_threshold_is_that_of_its_data_set(bench, write_folder, tmp_path):
     line = Line("LTC", Variant("ltc", "paper"))
-    assert running._cell(line, 0, setup).settings == {}
-    cub = Setup("cub", setup.data, setup.backbone)
+    assert running._cell(line, 0, bench).settings == {}
+    cub = Setup("cub", bench.data, bench.backbone)
     assert running._cell(line, 0, cub).settings == {"tau_init": 0.6}
     assert running._cell(Line("LTC", Variant("ltc", "paper", {"tau_init": 0.3})), 0, cub).settings == {"tau_init": 0.3}
     assert running._cell(Line("LTC", Variant("ltc", "released")), 0, cub).settings == {}
 
 
-def test_a_line_that_cannot_be_trained_is_left_out_and_told(setup, two_lines, tmp_path, monkeypatch):
+def test_a_line_that_cannot_be_trained_is_left_out_and_told(bench, two_lines, tmp_path, monkeypatch):
     real = cells.fit
 
     def fit(data, *, method, **options):
@@ -103,45 +96,45 @@ def test_a_line_that_cannot_be_trained_is_left_out_and_told(setup, two_lines, tm
         return real(data, method=method, **options)
 
     monkeypatch.setattr(cells, "fit", fit)
-    record, results = run_study(two_lines, setup, tmp_path, seeds=[0, 1])
+    record, results = run_study(two_lines, bench, tmp_path, seeds=[0, 1])
     assert list(results) == ["first"]
     assert record.missing == {"second": "no weights here"}
-    told = (folder_of(two_lines, Choice(), setup, tmp_path) / "table1.md").read_text()
+    told = (folder_of(two_lines, Choice(), bench, tmp_path) / "table1.md").read_text()
     assert "Not run, or not at every seed: second (no weights here)" in told
 
 
-def test_what_is_there_can_be_shown_without_measuring_the_rest(setup, two_lines, tmp_path, monkeypatch):
-    run_study(dataclasses.replace(two_lines, make=lambda c: two_lines.make(c)[:1]), setup, tmp_path, seeds=[0])
+def test_what_is_there_can_be_shown_without_measuring_the_rest(bench, two_lines, tmp_path, monkeypatch):
+    run_study(dataclasses.replace(two_lines, make=lambda c: two_lines.make(c)[:1]), bench, tmp_path, seeds=[0])
     monkeypatch.setattr(cells, "fit", lambda *a, **k: pytest.fail("trained"))
-    record, results = run_study(two_lines, setup, tmp_path, seeds=[0, 1], measure=False)
+    record, results = run_study(two_lines, bench, tmp_path, seeds=[0, 1], measure=False)
     assert {name: len(found) for name, found in results.items()} == {"first": 1}
     assert record.missing == {"first": "not measured yet", "second": "not measured yet"}
     with pytest.raises(DataError, match="no run for tsne is kept"):
-        run_study(STUDIES["tsne"], setup, tmp_path, measure=False)
+        run_study(STUDIES["tsne"], bench, tmp_path, measure=False)
 
 
-def test_a_table_in_class_order_shows_the_scores_of_that_order(setup, two_lines, tmp_path):
-    record, results = run_study(two_lines, setup, tmp_path, seeds=[0])
+def test_a_table_in_class_order_shows_the_scores_of_that_order(bench, two_lines, tmp_path):
+    record, results = run_study(two_lines, bench, tmp_path, seeds=[0])
     shown = record.table(Store(tmp_path).results(), class_order=True)
     expected = results["first"][0]["class_order"]["strict"]["all"]
     assert shown.columns[0].figures(shown.lines["first"])[0] == (pytest.approx(100 * expected), None)
     assert "class order" in shown.caption()
 
 
-def test_curves_are_drawn_with_their_numbers(setup, tmp_path):
+def test_curves_are_drawn_with_their_numbers(bench, tmp_path):
     quick = Choice(settings=QUICK | {"lr": 1e-4, "creation_from_epoch": 0, "p_gen": 1.0}, grid="small")
     study = STUDIES["threshold"]
     few = dataclasses.replace(study, make=lambda choice: study.make(choice)[:3])  # tau_init 0
-    record, _ = run_study(few, setup, tmp_path, seeds=[0], choice=quick)
-    folder = folder_of(few, quick, setup, tmp_path)
+    record, _ = run_study(few, bench, tmp_path, seeds=[0], choice=quick)
+    folder = folder_of(few, quick, bench, tmp_path)
     assert set(record.figures) == {"threshold", "threshold-adaptive", "threshold-gain"}
     assert all((folder / name).stat().st_size > 100 for name in record.files)
     assert len(record.files) == 9
 
 
-def test_a_picture_keeps_its_run_and_says_what_it_is_of(setup, tmp_path):
+def test_a_picture_keeps_its_run_and_says_what_it_is_of(bench, tmp_path):
     quick = Choice(settings=QUICK | {"lr": 1e-4})
-    record, _ = run_study(STUDIES["tsne"], setup, tmp_path, seeds=[0], choice=quick)
+    record, _ = run_study(STUDIES["tsne"], bench, tmp_path, seeds=[0], choice=quick)
     assert record.files == ["tsne.png", "tsne.svg", "tsne.csv"]
     assert "test_efficientnet; ltc, paper (short), batch_size=16, epochs=1, lr=0.0001, views=2, seed 0" in (
         record.figures["tsne"]
@@ -150,35 +143,35 @@ def test_a_picture_keeps_its_run_and_says_what_it_is_of(setup, tmp_path):
     assert [r for _, r in records(tmp_path)] == [record]
 
 
-def test_a_column_without_a_single_figure_is_left_out(setup, two_lines, tmp_path):
-    record, _ = run_study(two_lines, setup, tmp_path, seeds=[0])
+def test_a_column_without_a_single_figure_is_left_out(bench, two_lines, tmp_path):
+    record, _ = run_study(two_lines, bench, tmp_path, seeds=[0])
     stored = Store(tmp_path).results()
     assert any(column.oracle for column in record.table(stored).columns)
     older = {key: result | {"oracle": None, "cost": None} for key, result in stored.items()}
     assert [column.title for column in record.table(older).columns] == ["Strict", "Greedy", "Named", "categories"]
 
 
-def test_data_of_ones_own_is_split_by_a_file_of_known_classes(setup, two_lines, tmp_path):
+def test_data_of_ones_own_is_split_by_a_file_of_known_classes(bench, two_lines, tmp_path):
     known = tmp_path / "known.txt"
     known.write_text("kind0\nkind2\nkind7\n")
-    own = Setup("own", setup.data, setup.backbone, orders=1, weights=setup.weights, known=str(known))
+    own = Setup("own", bench.data, bench.backbone, orders=1, weights=bench.weights, known=str(known))
     _, results = run_study(two_lines, own, tmp_path / "out", seeds=[0])
     data = results["first"][0]["data"]
-    assert (data["protocol"], data["known"], data["classes"]) == (f"own {Path(setup.data).name}", 3, 10)
+    assert (data["protocol"], data["known"], data["classes"]) == (f"own {Path(bench.data).name}", 3, 10)
     assert folder_of(two_lines, Choice(), own, tmp_path).name == (
-        f"own-{Path(setup.data).name}-test_efficientnet-short-test_efficientnet-1-orders"
+        f"own-{Path(bench.data).name}-test_efficientnet-short-test_efficientnet-1-orders"
     )
 
 
 @pytest.mark.parametrize("seeds", [[], [-1]])
-def test_seeds_are_whole_numbers_from_0_up_and_at_least_one(setup, two_lines, tmp_path, seeds):
+def test_seeds_are_whole_numbers_from_0_up_and_at_least_one(bench, two_lines, tmp_path, seeds):
     with pytest.raises(SettingsError, match="seeds"):
-        run_study(two_lines, setup, tmp_path, seeds=seeds)
+        run_study(two_lines, bench, tmp_path, seeds=seeds)
 
 
-def test_a_damaged_record_is_named(setup, two_lines, tmp_path):
-    run_study(two_lines, setup, tmp_path, seeds=[0])
-    path = folder_of(two_lines, Choice(), setup, tmp_path) / "table1.json"
+def test_a_damaged_record_is_named(bench, two_lines, tmp_path):
+    run_study(two_lines, bench, tmp_path, seeds=[0])
+    path = folder_of(two_lines, Choice(), bench, tmp_path) / "table1.json"
     path.write_text(json.dumps({"study": "table1"}))
     with pytest.raises(DataError, match=r"table1\.json.*run its study again"):
         records(tmp_path)
