@@ -62,6 +62,17 @@ class Categories:
             name = self.aliases[name]
         return name
 
+    def _aliases_end_with_the_living(self) -> bool:
+        """Whether no chain of aliases is a circle or leads to an id that was never given out."""
+        leads_to = np.arange(self.next_id)
+        for old, new in self.aliases.items():
+            if not 0 <= new < self.next_id:
+                return False
+            leads_to[old] = new
+        for _ in range(len(self.aliases).bit_length()):  # each round doubles the steps taken at once
+            leads_to = leads_to[leads_to]
+        return bool(np.isin(leads_to, self.ids.view).all())
+
     def rows_to_merge(self, ids: Iterable[int]) -> list[int]:
         """The distinct rows that ``ids`` live on under, ascending.
 
@@ -78,7 +89,7 @@ class Categories:
         return np.searchsorted(self.ids.view, homes).tolist()
 
     def unite(self, groups: list[list[int]]) -> NDArray[np.bool_]:
-        """Merges each group of rows (ascending, disjoint) into its first; returns which rows are left."""
+        """Merges each group of rows into its first, one group after the other; returns which rows are left."""
         ids, counts = self.ids.view, self.counts.view
         left = np.ones(len(self), bool)
         for home, *others in groups:
@@ -119,7 +130,7 @@ class Categories:
             and (np.diff(ids) > 0).all()
             and len(ids) == len(categories.counts)
             and np.array_equal(np.sort(given), np.arange(-1, categories.next_id))
-            and all(old > new for old, new in categories.aliases.items())
+            and categories._aliases_end_with_the_living()
         ):
             raise SettingsError("the ids, counts and aliases of this state contradict each other: it is damaged")
         return categories
@@ -157,7 +168,7 @@ class Register:
 
     @property
     def aliases(self) -> dict[int, int]:
-        """For every id that was merged away, the one it was merged into (which may have been merged since)."""
+        """For every id that was merged away or dissolved, the one it lives on under (or did, before that one went)."""
         return dict(self._categories.aliases)
 
     @overload

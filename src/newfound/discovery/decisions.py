@@ -23,6 +23,13 @@ class Decisions:
         runners_up_category: The next best categories of every sample, best first, in as many columns as were
             asked for; -1 where there are none. For a founder, the ones it came closest to.
         runners_up_score: Their similarities; -1 where there are none.
+        probability: How probable the answer is: of the category, or for a founder that it is of a new one. None
+            where the dictionary has no probabilities.
+        new_probability: How probable it is that the sample is of no category that there was; or None.
+        runners_up_probability: Those of ``runners_up_category``, 0 where there are none; or None.
+
+    The scores of a :class:`~newfound.discovery.BayesianDictionary` are log ratios in place of similarities; where there
+    is nothing to compare with, they are -1e30.
     """
 
     category: NDArray[np.int64]
@@ -31,13 +38,21 @@ class Decisions:
     cut: float
     runners_up_category: NDArray[np.int64]
     runners_up_score: NDArray[np.float64]
+    probability: NDArray[np.float64] | None = None
+    new_probability: NDArray[np.float64] | None = None
+    runners_up_probability: NDArray[np.float64] | None = None
+
+    @property
+    def doubtful(self) -> NDArray[np.bool_]:
+        """Which samples were answered with a category although their score is below the cut."""
+        return ~self.created & (self.score < self.cut)
 
     def __len__(self) -> int:
         return len(self.category)
 
     @classmethod
-    def blank(cls, samples: int, cut: float, runners_up: int) -> Decisions:
-        """Room for the answers to so many samples.
+    def blank(cls, samples: int, cut: float, runners_up: int, *, probabilities: bool = False) -> Decisions:
+        """Room for the answers to so many samples, with or without probabilities.
 
         Raises:
             SettingsError: A negative number of runners-up.
@@ -51,4 +66,7 @@ class Decisions:
             cut=cut,
             runners_up_category=np.empty((samples, runners_up), np.int64),
             runners_up_score=np.empty((samples, runners_up)),
+            probability=np.empty(samples) if probabilities else None,
+            new_probability=np.empty(samples) if probabilities else None,
+            runners_up_probability=np.empty((samples, runners_up)) if probabilities else None,
         )

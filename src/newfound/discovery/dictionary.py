@@ -15,8 +15,9 @@ class Dictionary(Protocol):
     """Known and discovered categories that name a stream of readings and grow with it.
 
     Known categories have the ids 0 .. ``known`` - 1, discovered ones the numbers after them in the order of their
-    founding; no id is ever used again. A score is a similarity, at most 1; a sample whose best score is below the
-    threshold founds a category. Any batching of a stream gives the answers of one sample at a time.
+    founding; no id is ever used again. A score says how well a sample fits a category, as a similarity or a log ratio;
+    a sample whose best score is below the threshold is new. Any batching of a stream gives the answers of one sample
+    at a time.
     """
 
     threshold: float
@@ -52,7 +53,7 @@ class Dictionary(Protocol):
 
     @property
     def aliases(self) -> dict[int, int]:
-        """For every id that was merged away, the one it was merged into."""
+        """For every id that was merged away or dissolved, the one it lives on under."""
 
     @overload
     def resolve(self, ids: int) -> int: ...

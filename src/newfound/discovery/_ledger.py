@@ -1,0 +1,204 @@
+"""The books of a dictionary that changes its mind: who belongs where, on which evidence, and what was moved when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.discovery._categories import Categories
+from newfound.discovery._evidence import Evidence
+from newfound.discovery._exact import Float32s, Ints
+from newfound.discovery._rows import Rows
+from newfound.errors import SettingsError
+
+_KINDS = ("moved", "merged", "dissolved")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a dictionary changed by itself after it had answered.
+
+    Attributes:
+        kind: ``"moved"``: one sighting now belongs to another category. ``"merged"``: two categories became one.
+            ``"dissolved"``: a category was left without members.
+        at: How many samples had been observed.
+        sighting: The sample that was moved, counted from 0 over the whole stream; None for whole categories.
+        source: The id that the sighting had, or that lives on under ``target`` from now on.
+        target: The id that holds now.
+    """
+
+    kind: str
+    at: int
+    sighting: int | None
+    source: int
+    target: int
+
+
+class Candidates:
+    """Doubtful sightings that wait for a second one of their kind, oldest first: a row of evidence each."""
+
+    def __init__(self, evidence: Evidence, sightings: Ints, homes: Ints) -> None:
+        self.evidence = evidence
+        self.sightings, self.homes = Rows(sightings), Rows(homes)  # numbers in the stream, ids they were answered with
+
+    def append(self, reading: Float32s, sighting: int, home: int) -> int:
+        self.sightings.append(np.array([sighting]))
+        self.homes.append(np.array([home]))
+        return self.evidence.append(reading.astype(np.float64), 1)
+
+    def keep(self, left: NDArray[np.bool_]) -> None:
+        self.evidence.keep(left)
+        self.sightings.keep(left)
+        self.homes.keep(left)
+
+
+class Memory:
+    """The last ``limit`` sightings: their readings, and the ids of the categories they belong to (or of aliases)."""
+
+    def __init__(self, limit: int, readings: Float32s, homes: Ints) -> None:
+        self.limit = limit
+        self._readings, self._homes = Rows(readings), Rows(homes)
+
+    @property
+    def readings(self) -> Float32s:
+        return self._readings.view[-self.limit :] if self.limit else self._readings.view[:0]
+
+    @property
+    def homes(self) -> Ints:
+        return self._homes.view[-self.limit :] if self.limit else self._homes.view[:0]
+
+    def append(self, readings: Float32s, homes: Ints) -> None:
+        if not self.limit:
+            return
+        self._readings.append(readings)
+        self._homes.append(homes)
+        if len(self._homes) > 2 * self.limit:  # seldom enough that dropping the oldest costs little
+            left = np.arange(len(self._homes)) >= len(self._homes) - self.limit
+            self._readings.keep(left)
+            self._homes.keep(left)
+
+
+@dataclass
+class Ledger:
+    """Everything about the categories that changes with the stream."""
+
+    categories: Categories
+    evidence: Evidence
+    candidates: Candidates
+    memory: Memory
+    events: list[Event]
+    learn_known: bool
+
+    def learns(self, rows: Any) -> Any:
+        """Whether what joins these categories is evidence for them."""
+        return (rows >= self.categories.known) | self.learn_known
+
+    def rows(self, ids: Ints) -> Ints:
+        """The rows of the categories that ``ids`` live on under."""
+        return np.searchsorted(self.categories.ids.view, self.categories.resolve(ids))
+
+    def shift(self, row: int, reading: Float32s, by: int) -> None:
+        """Takes a reading in (``by`` 1) or out (-1), as evidence if the category learns; without a refresh."""
+        self.evidence.members[row] += by
+        if self.learns(row):
+            self.evidence.counts[row] += by
+            self.evidence.sums[row] += by * reading.astype(np.float64)
+
+    def record_move(self, sighting: int, source: int, target: int, at: int, seen: int) -> None:
+        """Writes down that a sighting, one of ``seen``, now belongs to the living category ``target``."""
+        rows = self.rows(np.array([source, target]))
+        np.add.at(self.categories.counts.view, rows, [-1, 1])
+        place = sighting - seen + len(self.memory.homes)
+        if 0 <= place < len(self.memory.homes):
+            self.memory.homes[place] = target
+        if source != target:
+            self.events.append(Event("moved", at, sighting, source, target))
+
+    def unite(self, groups: list[list[int]]) -> None:
+        """Merges each group of rows into its first, evidence and all, one group after the other.
+
+        A known category that does not learn keeps its own evidence.
+        """
+        for home, *others in groups:
+            self.evidence.members[home] += self.evidence.members[others].sum()
+            if self.learns(home):
+                self.evidence.counts[home] += self.evidence.counts[others].sum()
+                for other in others:
+                    self.evidence.sums[home] += self.evidence.sums[other]
+        self.evidence.refresh(np.array(sorted({group[0] for group in groups}), np.int64))
+        self.evidence.keep(self.categories.unite(groups))
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as arrays (copies) and plain values."""
+        numbers = [
+            [_KINDS.index(e.kind), e.at, -1 if e.sighting is None else e.sighting, e.source, e.target]
+            for e in self.events
+        ]
+        return {
+            **self.categories.state(),
+            "sums": self.evidence.sums.copy(),
+            "evidence": self.evidence.counts.copy(),
+            "members": self.evidence.members.copy(),
+            "waiting": self.candidates.evidence.sums.astype(np.float32),
+            "waiting_sightings": self.candidates.sightings.view.copy(),
+            "waiting_homes": self.candidates.homes.view.copy(),
+            "remembered": self.memory.readings.copy(),
+            "remembered_homes": self.memory.homes.copy(),
+            "events": np.array(numbers, np.int64).reshape(-1, 5),
+        }
+
+    def restore(self, state: Mapping[str, Any], seen: int) -> None:
+        """Becomes the ledger whose :meth:`state` this is, with the settings of this one.
+
+        Raises:
+            SettingsError: The parts do not fit together.
+            KeyError: Something is missing.
+        """
+        model, prior = self.evidence.model, self.evidence.prior
+        part: dict[str, NDArray[Any]] = {}
+        for name in ("sums", "waiting", "remembered"):
+            part[name] = rows = np.asarray(state[name], np.float64)
+            if rows.ndim != 2 or rows.shape[1] != model.dimension or not np.isfinite(rows).all():
+                raise SettingsError(f"{name} of this state are not {model.dimension} numbers a row: it is damaged")
+        for name in ("evidence", "members", "waiting_sightings", "waiting_homes", "remembered_homes", "events"):
+            part[name] = np.asarray(state[name], np.int64)
+            if part[name].shape[1:] != ((5,) if name == "events" else ()):
+                raise SettingsError(f"{name} of this state has the shape {[*part[name].shape]}: it is damaged")
+        self.categories = Categories.from_state(state)
+        living, waiting = self.categories.ids.view, part["waiting_sightings"]
+        homes = np.concatenate([part["waiting_homes"], part["remembered_homes"]])
+        kinds, at, moved, source, target = part["events"].T
+        if not (
+            len(living) == len(part["sums"]) == len(part["evidence"]) == len(part["members"])
+            and len(waiting) == len(part["waiting"]) == len(part["waiting_homes"])
+            and len(part["remembered"]) == len(part["remembered_homes"]) == min(self.memory.limit, seen)
+            and (part["evidence"] >= 1).all()
+            and (part["members"] >= part["evidence"]).all()
+            and self.categories.counts.view.sum() == seen
+            and (self.categories.counts.view >= 0).all()
+            and (np.diff(waiting, prepend=-1) > 0).all()
+            and (waiting < seen).all()
+            and _between(homes, 0, self.categories.next_id)
+            and _between(kinds, 0, len(_KINDS))
+            and _between(at, 1, seen + 1)
+            and _between(moved, -1, seen)
+            and _between(np.concatenate([source, target]), 0, self.categories.next_id)
+        ):
+            raise SettingsError("the categories, evidence and memory of this state do not fit together: it is damaged")
+        self.evidence = Evidence(model, prior, part["sums"], part["evidence"], part["members"])
+        ones = np.ones(len(waiting), np.int64)
+        rows_waiting = Evidence(model, prior, part["waiting"], ones, ones)
+        self.candidates = Candidates(rows_waiting, waiting, part["waiting_homes"])
+        self.memory = Memory(self.memory.limit, part["remembered"].astype(np.float32), part["remembered_homes"])
+        self.events = [
+            Event(_KINDS[kind], at, None if sighting < 0 else sighting, source, target)
+            for kind, at, sighting, source, target in part["events"].tolist()
+        ]
+
+
+def _between(values: Ints, low: int, high: int) -> bool:
+    return bool(((values >= low) & (values < high)).all())

@@ -1,0 +1,190 @@
+"""The two-covariance model: a feature is a class mean plus a spread, both Gaussian, estimated from labelled features.
+
+Speaker recognition calls it PLDA. The model gives every feature a *reading*: coordinates in which the spread within a
+class is the identity and the spread between classes is diagonal. :class:`~newfound.discovery.BayesianDictionary`
+weighs readings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from newfound.discovery._exact import Float32s, Float64s, Ints
+from newfound.discovery._features import as_rows, unit_rows
+from newfound.errors import SettingsError
+
+_FLATTEST = 1e-3  # between classes a direction varies at least this much, in units of the spread within
+_SINGULAR = 1e-12  # a direction whose share of the largest spread is no more than rounding has none
+_COPIES = 1e-9  # samples this close to their class's mean differ by rounding alone
+
+
+@dataclass(frozen=True)
+class TwoCovariance:
+    """Readings of features, and how far classes lie apart in them.
+
+    A feature is seen from the labelled ``mean``, projected on the ``basis`` of the labelled set's leading principal
+    directions and scaled to unit length (which makes it more Gaussian), then seen from the classes' ``centre`` along
+    ``axes`` that make the within-class covariance the identity and the between-class covariance ``diag(spread)``.
+    """
+
+    mean: Float64s  # [D]
+    basis: Float64s  # [D, d]
+    centre: Float64s  # [d]
+    axes: Float64s  # [d, d]
+    spread: Float64s  # [d]
+
+    @classmethod
+    def fit(
+        cls,
+        features: Any,
+        targets: Any,
+        *,
+        dimensions: int = 512,
+        within: float = 0.5,
+        between: float = 15.0,
+        inflate: float = 1.0,
+    ) -> TwoCovariance:
+        """Estimate the model from labelled features.
+
+        Args:
+            features: ``[n, D]``; they are scaled to unit length.
+            targets: ``[n]``, the class of each, 0 .. K-1, none of them empty.
+            dimensions: principal directions to keep, as far as there are so many.
+            within: how far the within-class covariance is drawn towards a multiple of the identity, in [0, 1].
+            between: the same for the between-class covariance, as a number of imaginary classes that vary alike in all
+                directions: with K classes it is drawn by ``between / (K + between)``, the less the more there are.
+            inflate: how much wider the spread within classes is than these features show. Features that a model was
+                trained on lie closer together than new ones.
+
+        Raises:
+            FeatureError: features that are not ``[n, D]``, or a row that is NaN, infinite or zero.
+            SettingsError: a setting that cannot be, too few classes or samples to tell the two spreads apart, or no
+                spread within classes: the samples of each are copies.
+        """
+        rows = unit_rows(features, "feature").astype(np.float64)
+        check_model(dimensions, within, between, inflate)
+        classes = _classes(rows, targets)
+        mean = rows.mean(axis=0)
+        basis = _principal(rows - mean, min(dimensions, len(rows) - 1, rows.shape[1]))
+        flat = _unit((rows - mean) @ basis)
+        sums, counts = class_sums(flat, classes)
+        means = sums / counts[:, None]
+        rest = flat - means[classes]
+        inner = rest.T @ rest / (len(rows) - len(means))  # W
+        outer = np.cov(means.T) - inner / counts.mean()  # B: the means also scatter because classes are finite
+        inner = _drawn(inner, within) * inflate
+        outer = _drawn(outer, between / (len(means) + between))
+        values, vectors = np.linalg.eigh(inner)
+        if values[0] <= values[-1] * _SINGULAR:
+            raise SettingsError(
+                f"within={within}: classes of {len(rows)} samples in all have no spread in some of {len(values)} "
+                "directions. Take a larger within, or fewer dimensions."
+            )
+        whiten = vectors / np.sqrt(values)
+        spread, turn = np.linalg.eigh(whiten.T @ outer @ whiten)
+        return cls(mean, basis, means.mean(axis=0), whiten @ turn, np.maximum(spread, _FLATTEST))
+
+    @property
+    def dimension(self) -> int:
+        """d, the length of a reading."""
+        return len(self.spread)
+
+    def read(self, features: Any) -> Float32s:
+        """The readings ``[n, d]`` of features ``[n, D]``.
+
+        Raises:
+            FeatureError: the wrong dimension, or a row that is NaN, infinite or zero.
+        """
+        rows = unit_rows(as_rows(features, "feature", len(self.mean)), "feature").astype(np.float64)
+        return ((_unit((rows - self.mean) @ self.basis) - self.centre) @ self.axes).astype(np.float32)
+
+    def arrays(self) -> dict[str, Float64s]:
+        """The model as arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> TwoCovariance:
+        """The model whose :meth:`arrays` these are; others are ignored. Raises KeyError if one is missing."""
+        return cls(**{field.name: np.asarray(arrays[field.name], np.float64) for field in fields(cls)})
+
+
+def class_sums(rows: Any, targets: Ints) -> tuple[Float64s, Ints]:
+    """The sum and the number of each class's rows."""
+    rows = np.asarray(rows, np.float64)
+    counts = np.bincount(targets)
+    sums = np.zeros((len(counts), rows.shape[1]))
+    np.add.at(sums, targets, rows)
+    return sums, counts
+
+
+def scatter(readings: Any, targets: Ints, sums: Float64s, counts: Ints, *, held_out: bool) -> float:
+    """The mean square distance of readings from their class means, an unbiased estimate of the spread, by dimension.
+
+    Args:
+        held_out: whether the means were taken without these readings. A mean of n others is off by 1 / n of the
+            spread; a mean that a reading is part of is nearer to it by as much.
+    """
+    sizes = counts[targets].astype(np.float64)
+    square = np.square(np.asarray(readings, np.float64) - sums[targets] / sizes[:, None]).mean(axis=1)
+    share = sizes / (sizes + 1) if held_out else np.divide(sizes, sizes - 1, where=sizes > 1, out=np.zeros_like(sizes))
+    weights = np.ones_like(sizes) if held_out else (sizes > 1).astype(np.float64)
+    return float((square * share).sum() / max(weights.sum(), 1.0))
+
+
+def check_model(dimensions: int, within: float, between: float, inflate: float) -> None:
+    """Raise :class:`SettingsError` for settings that :meth:`TwoCovariance.fit` cannot have."""
+    if not (dimensions >= 1 and 0 <= within <= 1 and 0 <= between < np.inf and 0 < inflate < np.inf):
+        raise SettingsError(
+            f"dimensions={dimensions}, within={within}, between={between}, inflate={inflate}: dimensions count from 1 "
+            "up, within lies in [0, 1], between is 0 or more, inflate above 0."
+        )
+
+
+def _classes(rows: Float64s, targets: Any) -> Ints:
+    classes = np.asarray(targets)
+    if classes.shape != (len(rows),) or classes.dtype.kind not in "iu" or classes.min(initial=0) < 0:
+        raise SettingsError(
+            f"targets are one class number, 0 or more, for each of the {len(rows)} features, got {classes.dtype} "
+            f"{classes.shape}."
+        )
+    sizes = np.bincount(classes) if classes.size else np.zeros(0, np.int64)
+    if len(sizes) < 2 or not sizes.all() or len(rows) == len(sizes):
+        raise SettingsError(
+            f"{len(rows)} samples of {np.count_nonzero(sizes)} classes are too few to tell the spread within classes "
+            "from that between them: two classes are needed, one of them with two samples, and none without."
+        )
+    classes = classes.astype(np.int64)
+    means = class_sums(rows, classes)[0] / sizes[:, None]
+    if np.abs(rows - means[classes]).max() < _COPIES:
+        raise SettingsError(
+            f"the samples of each of the {len(sizes)} classes are copies of one another, so classes show no spread: "
+            "two samples of a class must differ."
+        )
+    return classes
+
+
+def _principal(rows: Float64s, wanted: int) -> Float64s:
+    """The leading principal directions of centred rows, ``[D, d]``, by the smaller of the two covariance matrices."""
+    n, dimension = rows.shape
+    if n > dimension:
+        _, vectors = np.linalg.eigh(rows.T @ rows)
+        return np.ascontiguousarray(vectors[:, ::-1][:, :wanted])
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    kept = values[::-1][:wanted] > values[-1] * 1e-10  # copies of a sample add no direction
+    directions = rows.T @ vectors[:, ::-1][:, :wanted][:, kept]
+    return directions / np.linalg.norm(directions, axis=0)
+
+
+def _drawn(covariance: Float64s, share: float) -> Float64s:
+    """A covariance drawn by a share towards the multiple of the identity with the same trace."""
+    level = max(np.trace(covariance), 1e-12) / len(covariance)
+    return (1 - share) * covariance + share * level * np.eye(len(covariance))
+
+
+def _unit(rows: Float64s) -> Float64s:
+    """Rows at unit length; one that lies on the mean stays there."""
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
