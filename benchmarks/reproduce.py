@@ -1,4 +1,4 @@
-"""The paper's tables and figures on Oxford Pets and CUB, and the tables of docs/results.md and the README.
+"""The paper's tables and figures on Oxford Pets and CUB, the table of dictionaries, and all tables of the documents.
 
     NEWFOUND_DATA=FOLDER python benchmarks/reproduce.py [--jobs N] [--no-measure] [--keep RUNS]
 
@@ -14,6 +14,7 @@ import sys
 
 from publish import RESULTS, ROOT, put
 
+from newfound.benchmarks import decisions
 from newfound.benchmarks.running import records
 from newfound.benchmarks.store import FILE, read_lines
 from newfound.benchmarks.studies import STUDIES
@@ -36,6 +37,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("perturbation", "--protocol", "pets", *_RATE, "--seeds", "0"),
     ("tsne", "--protocol", "pets", *_RATE, "--seeds", "0"),
 )
+DECISIONS = ("pets", "cub")
 README_LINES = (
     "closed set (control)", "frozen backbone (control)", "SMILE", "PHE", "LTC baseline (Eq. 3)", "LTC, `paper`",
     "LTC, `default`",
@@ -43,7 +45,9 @@ README_LINES = (
 
 
 def main() -> None:
+    measure = ["--no-measure"] if "--no-measure" in sys.argv else []  # the one of these options that all commands have
     for words in (*(("bench", *command, "--out", str(RESULTS), *sys.argv[1:]) for command in COMMANDS),
+                  *(("bench", "decisions", "--protocol", data, "--out", str(RESULTS), *measure) for data in DECISIONS),
                   ("bench", "data", "--out", str(RESULTS)), ("bench", "report", str(RESULTS))):  # fmt: skip
         print("newfound", *words, flush=True)
         done = subprocess.run([sys.executable, "-m", "newfound", *words], stdout=subprocess.DEVNULL)
@@ -70,6 +74,12 @@ def publish() -> None:
     if rates:
         table = Table("rates", STUDIES["ltc"].columns, dict(sorted(rates.items())))
         put(ROOT / "docs" / "results.md", table.markdown(), "rates")
+    for data in DECISIONS:
+        name, folder = f"decisions-{data}", RESULTS / decisions.FOLDER
+        if (folder / f"{name}.md").is_file():
+            curves = f"{folder.relative_to(ROOT)}/{name}-reliability.svg"
+            page = (folder / f"{name}.md").read_text(encoding="utf-8")
+            put(ROOT / "docs" / "discovery.md", f"{page}\n![reliability curves](../{curves})\n", f"decisions {data}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,10 @@ import torch
 from PIL import Image
 
 import newfound as nf
+from newfound import presets
+from newfound.datasets import LabelledImages, load_dataset
 from newfound.errors import DataError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
+from newfound.fitting import _possible
 from newfound.logs import TensorBoardLog
 from newfound.method import get_method
 from newfound.progress import Reporter
@@ -86,7 +89,8 @@ def test_every_method_fits_under_every_preset(fit_tiny, pictures, method, preset
     assert run.label == f"{method}, {preset} (short)"
     assert run.dictionary().known == 4
     assert run.dictionary().dimension == run.encoder.dimension
-    assert -1 <= run.threshold <= 1
+    weighs = run.config["settings"].get("dictionary") == "bayesian"
+    assert np.isfinite(run.threshold) if weighs else -1 <= run.threshold <= 1
     assert run.config["threshold"]["rule"]
     assert len(run.log) == (0 if method == "frozen" else 1)
 
@@ -162,6 +166,49 @@ def test_a_small_data_set_is_still_recognised_under_the_default_preset(fit_tiny,
     run = fit_tiny(pictures(kinds=3, each=5), preset="default")
     seen = run.discoverer().predict([picture(kind, number) for kind in range(3) for number in range(20, 24)])
     assert [s.name for s in seen] == [f"kind{kind}" for kind in range(3) for _ in range(4)]
+
+
+def test_what_a_rehearsal_chose_is_recorded_and_used(fit_tiny, pictures):
+    run = fit_tiny(pictures(kinds=4, each=5), method="baseline", preset="default")
+    chosen = run.config["rehearsed"]
+    assert set(chosen) == {"between", "reconsider_at", "inflate", "evidence_temperature"}
+    assert {name: getattr(run.method.settings, name) for name in chosen} == chosen
+    assert run.method.settings.temperature == 0.07, "a loss's temperature is none of its business"
+    state = run.dictionary().state()
+    assert state["reconsider_at"] == min(chosen["reconsider_at"], run.threshold)
+    assert state["temperature"] == chosen["evidence_temperature"]
+    assert [name for trial in run.config["threshold"]["trials"] for name in trial].count("score") == 6
+    assert run.config["settings"]["between"] == "rehearsed", "what was asked for stays on record"
+
+
+def labelled(sizes: list[int]) -> LabelledImages:
+    """Classes of so many images."""
+    labels = [f"kind{k}" for k, size in enumerate(sizes) for _ in range(size)]
+    images = [np.full((4, 4, 3), i, np.uint8) for i in range(len(labels))]
+    return load_dataset((images, labels))
+
+
+@pytest.mark.parametrize("sizes", [[4], [1, 1, 1]], ids=["one class", "one image a class"])
+@pytest.mark.parametrize(("asked", "taken"), [("rehearsed", "rehearsed"), (12.0, "rehearsed")])
+def test_where_spreads_cannot_be_told_apart_cosines_are_compared_and_it_is_said(sizes, asked, taken):
+    listener = Listener()
+    settings = presets.resolve("frozen", "default", short=True, overrides={"threshold": asked})
+    found = _possible(settings, labelled(sizes), listener)
+    assert (found.dictionary, found.threshold) == ("prototypes", taken)
+    (line,) = listener.lines
+    assert f"{sum(sizes)} images of {len(sizes)} classes are too few" in line
+    assert 'dictionary="prototypes"' in line
+
+
+@pytest.mark.parametrize("method", ["frozen", "ltc", "closed", "smile"])
+@pytest.mark.parametrize("preset", ["paper", "default"])
+def test_where_they_can_or_need_not_be_told_apart_settings_stay_as_they_are(method, preset):
+    listener = Listener()
+    settings = presets.resolve(method, preset, short=True, overrides={})
+    assert _possible(settings, labelled([2, 1]), listener) is settings
+    if preset == "paper":
+        assert _possible(settings, labelled([1, 1]), listener) is settings
+    assert listener.lines == []
 
 
 def test_a_run_folder_holds_json_csv_and_safetensors_and_a_board(fit_tiny, pictures, tmp_path):

@@ -26,9 +26,14 @@ PAPER = {
     "eta": 0.4, "temperature": 0.07, "warmup_epochs": 5, "warmup_lr": 1e-4, "final_lr": 1e-5,
     "min_scale": 0.6, "flip": True, "jitter": 0.2, "ce": 1.0, "share": 1.0,
     "optimizer": "adamw", "head_lr": None, "head_weight_decay": None,  # one rate for the backbone and the head
+    "dictionary": "prototypes",
 }  # fmt: skip
-# What neither account has a say in: SGD and diffusion are not theirs, and views belong to the short form.
-UNUSED = {"views", "momentum", "pipeline", "prompt", "strength", "steps", "guidance"}
+# What neither account has a say in: SGD, diffusion and weighing evidence are not theirs, views are the short form's.
+EVIDENCE = {
+    "dimensions", "within", "between", "inflate", "alone", "reconsider_every", "reconsider_at", "memory", "merge_at",
+    "learn_known", "evidence_temperature", "concentration", "discount",
+}  # fmt: skip
+UNUSED = EVIDENCE | {"views", "momentum", "pipeline", "prompt", "strength", "steps", "guidance"}
 # Every point of notes/peers.md at which the released code differs.
 RELEASED = PAPER | {
     "q_pos": 0.2, "q_neg": 0.8, "margins_in_target": True, "beta": 0.01, "weight_decay": 1e-3, "head": "cosine",
@@ -77,6 +82,50 @@ def test_the_default_keeps_away_from_the_rate_that_collapses_other_backbones():
     assert default.threshold == "rehearsed"
 
 
+def test_the_default_weighs_evidence_and_lets_a_rehearsal_choose_how():
+    default = resolved("default")
+    assert default.dictionary == "bayesian"
+    assert (default.share, default.between, default.reconsider_at) == ("rehearsed",) * 3
+    assert resolved("default", method="slc").dictionary == "prototypes", "leaders are no Gaussians"
+    assert resolved("default", method="closed").dictionary == "prototypes", "a closed set weighs nothing"
+
+
+def test_a_threshold_learnt_as_a_cosine_brings_cosines_with_it():
+    settings = resolved("default", threshold="adaptive")
+    assert (settings.dictionary, settings.centre) == ("prototypes", False)
+    with pytest.raises(SettingsError, match='dictionary="bayesian" with threshold="adaptive"'):
+        resolved("default", threshold="adaptive", dictionary="bayesian")
+
+
+def test_a_threshold_is_a_cosine_or_a_log_ratio_as_the_dictionary_has_it():
+    assert resolved("default", threshold=12.5).threshold == 12.5
+    with pytest.raises(SettingsError, match="log ratio"):
+        resolved("default", threshold=float("inf"))
+    with pytest.raises(SettingsError, match=r"threshold=12.5: a similarity"):
+        resolved("default", threshold=12.5, dictionary="prototypes")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"dictionary": "magic"}, {"dimensions": 0}, {"within": 1.5}, {"between": -1.0}, {"between": "often"},
+        {"inflate": 0.0}, {"alone": float("-inf")}, {"reconsider_every": 0}, {"reconsider_at": "often"}, {"memory": 0},
+        {"merge_at": 1.0, "reconsider_every": None}, {"evidence_temperature": 0.0}, {"concentration": -1.0},
+        {"discount": 1.0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_evidence_that_cannot_be_weighed_is_refused_before_anything_is_learnt(bad):
+    with pytest.raises(SettingsError, match=next(iter(bad))):
+        resolved("default", **bad)
+
+
+def test_the_temperature_of_a_loss_is_not_that_of_probabilities():
+    settings = resolved("default", temperature=0.2, evidence_temperature=8.0)
+    assert (settings.temperature, settings.evidence_temperature) == (0.2, 8.0)
+    assert resolved("default").evidence_temperature == 1.0
+
+
 def test_what_is_asked_for_wins_and_none_means_the_presets():
     settings = resolved("paper", short=True, epochs=3, lr=1e-5, gamma_mm=None)
     assert (settings.epochs, settings.lr, settings.gamma_mm) == (3, 1e-5, 0.05)
@@ -92,7 +141,7 @@ def test_an_unknown_preset_gets_the_list():
 @pytest.mark.parametrize(
     ("method", "wrong", "hint"),
     [("ltc", "gama_mm", "Did you mean 'gamma_mm'"), ("ltc", "epoch", "Did you mean 'epochs'"),
-     ("baseline", "qqq", "It has: alpha"), ("frozen", "gamma_mm", "frozen has no setting 'gamma_mm'")],
+     ("baseline", "qqq", "It has: alone, alpha"), ("frozen", "gamma_mm", "frozen has no setting 'gamma_mm'")],
 )  # fmt: skip
 def test_an_unknown_setting_gets_a_suggestion_or_the_list(method, wrong, hint):
     with pytest.raises(SettingsError, match=hint):

@@ -33,6 +33,18 @@ def test_the_lines_for_embeddings_of_ones_own_run_as_they_stand():
     assert names["out"].category.tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
+def test_the_lines_for_evidence_run_as_they_stand_and_know_the_classes():
+    rng = np.random.default_rng(0)
+    targets = np.repeat(np.arange(4), 10)
+    labelled = 3 * np.eye(4, 8)[targets] + 0.3 * rng.standard_normal((40, 8))
+    new = 3 * np.eye(8)[[6, 6, 6]] + 0.3 * rng.standard_normal((3, 8))
+    names = {"labelled": labelled, "targets": targets, "features": np.concatenate([labelled[::10], new])}
+    exec(compile(blocks("python")[2], "README.md", "exec"), names)
+    assert names["out"].category[:4].tolist() == [0, 1, 2, 3]
+    assert names["out"].created.tolist()[:5] == [False] * 4 + [True]
+    assert ((names["out"].new_probability >= 0) & (names["out"].probability <= 1)).all()
+
+
 def test_every_command_in_the_readme_exists():
     from typer.main import get_command
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lightning_fabric import Fabric
 
+import newfound as nf
 from newfound.cache import TokenCache
 from newfound.discovery import PrototypeDictionary
-from newfound.features import Encoder
+from newfound.features import Encoder, unit
 from newfound.method import get_method
-from newfound.rehearsal import _deal, _score, rehearse
+from newfound.rehearsal import _deal, _score, choose, play, rehearse
 from newfound.teaching import read, teach
 from newfound.views import Views
 
@@ -86,6 +87,130 @@ def test_too_few_classes_or_images_fall_back_and_say_so(encoder, pictures, kinds
     assert found.threshold == 0.7
     assert "not rehearsed" in found.describe()
     assert f"{kinds} classes" in found.describe()
+
+
+WEIGHING = {"dictionary": "bayesian", "kinds": 4, "each": 6}
+
+
+def test_settings_of_the_evidence_are_chosen_one_after_the_other(encoder, pictures):
+    found = rehearsed(encoder, pictures, method="frozen", epochs=0, **WEIGHING)
+    pairs = [(trial["between"], trial["reconsider_at"]) for trial in found.trials]
+    assert len(set(pairs)) == len(pairs) == 6  # where it starts, two more of the first, three more of the second
+    assert [pair[0] for pair in pairs[:3]] == [0.15, 0.1, 0.25]
+    assert {pair[1] for pair in pairs[:3]} == {-10.0}
+    assert {pair[0] for pair in pairs[3:]} == {found.settings["between"]}, "the second is tried with the first's choice"
+    best = max(trial["score"] for trial in found.trials)
+    chosen = {name: found.settings[name] for name in ("between", "reconsider_at")}
+    (taken,) = [trial["score"] for trial in found.trials if {**chosen, "score": trial["score"]} == trial]
+    assert taken >= best - 0.03, "a setting stays where it starts unless another is clearly better"
+    assert max(found.scores) >= taken, "the curve is that of what was chosen, over all thresholds"
+    assert found.threshold in found.grid
+    assert found.flat[0] <= found.threshold <= found.flat[1]
+    assert "6 settings" in found.describe()
+    assert f"between {chosen['between']:g}" in found.describe()
+
+
+def test_the_trial_that_scores_best_is_taken_and_of_equal_ones_the_first(encoder, pictures, monkeypatch):
+    def prefer(liked):
+        def judge(dictionary, *args):
+            return 0.9 if dictionary.state()["reconsider_at"] == liked else 0.5
+
+        monkeypatch.setattr("newfound.rehearsal._score", judge)
+        return rehearsed(encoder, pictures, method="frozen", epochs=0, **WEIGHING).settings
+
+    for liked, expected in ((-30.0, (0.15, -30.0)), (None, (0.15, -10.0))):
+        chosen = prefer(liked)
+        assert (chosen["between"], chosen["reconsider_at"]) == expected
+
+
+def test_settings_that_were_given_are_not_tried(encoder, pictures):
+    given_between = rehearsed(encoder, pictures, method="frozen", epochs=0, between=0.3, **WEIGHING)
+    assert "between" not in given_between.settings
+    assert [set(trial) for trial in given_between.trials] == [{"reconsider_at", "score"}] * 4
+    never = rehearsed(encoder, pictures, method="frozen", epochs=0, reconsider_every=None, **WEIGHING)
+    assert [trial["between"] for trial in never.trials] == [0.15, 0.1, 0.25]
+    assert "reconsider_at" not in never.settings
+    neither = rehearsed(encoder, pictures, method="frozen", epochs=0, between=0.3, reconsider_at=1.0, **WEIGHING)
+    assert set(neither.settings) == {"evidence_temperature"}
+    assert len(neither.trials) == 1
+
+
+def test_only_what_was_learnt_can_lie_closer_together_than_what_is_new(encoder, pictures):
+    assert rehearsed(encoder, pictures, **WEIGHING).settings["inflate"] >= 1.0
+    assert "inflate" not in rehearsed(encoder, pictures, method="frozen", epochs=0, **WEIGHING).settings
+    assert rehearsed(encoder, pictures).settings == {}, "cosines have nothing to choose but the threshold"
+
+
+@pytest.mark.parametrize(("wider", "expected"), [(1.0, 1.0), (2.0, 4.0), (0.5, 1.0)])
+def test_inflate_is_how_much_wider_held_out_images_of_a_class_lie(wider, expected):
+    rng = np.random.default_rng(0)
+    means, targets = rng.standard_normal((8, 12)), np.repeat(np.arange(8), 40)
+    taught, others = (
+        torch.from_numpy(means[targets] + by * 0.05 * rng.standard_normal((320, 12))).float() for by in (1.0, wider)
+    )
+    cls = get_method("baseline")
+    method = cls(12, 8, cls.settings_class(dictionary="bayesian"))
+    found = method.measured(unit(taught), torch.from_numpy(targets), unit(others), targets)
+    assert found["inflate"] == pytest.approx(expected, rel=0.15)
+    assert found["inflate"] >= 1.0
+    untaught = cls(12, 8, cls.settings_class(dictionary="bayesian", epochs=0))
+    assert untaught.measured(unit(taught), torch.from_numpy(targets), unit(others), targets) == {}
+
+
+def test_probabilities_come_closest_to_what_comes_true_at_the_chosen_temperature(encoder, pictures):
+    images, labels = pictures(5, 6)
+    targets = np.array([int(label[-1]) for label in labels])
+    cls = get_method("frozen")
+    settings = cls.settings_class(dictionary="bayesian", between=0.15, reconsider_at=0.0)
+    fabric = Fabric(accelerator="cpu", devices=1)
+    scenes = play(encoder, images, targets, cls, settings, [1.0], seed=0, fabric=fabric)
+    found = choose(scenes, {})
+
+    def brier(temperature: float) -> float:
+        return np.mean([s.trust({"evidence_temperature": temperature}, found.threshold) for s in scenes[1.0]])
+
+    chosen = found.settings["evidence_temperature"]
+    assert brier(chosen) == min(brier(t) for t in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0))
+
+
+@pytest.mark.parametrize(("kinds", "each"), [(3, 5), (4, 3)])
+def test_evidence_that_cannot_be_rehearsed_has_a_cut_of_its_own_and_says_why(encoder, pictures, kinds, each):
+    found = rehearsed(encoder, pictures, dictionary="bayesian", kinds=kinds, each=each)
+    assert (found.threshold, found.settings, found.trials) == (10.0, {}, [])
+    assert f"{kinds} classes with {kinds * each} images are too few" in found.describe()
+
+
+def test_classes_too_small_to_show_a_spread_fall_back_and_say_so(encoder, picture):
+    sizes = [2, 2, 2, 2, 2, 2, 2, 18]  # 4 images a class on average, but of those with two only one is taught
+    images = [picture(kind % 5, 10 * kind + number) for kind, size in enumerate(sizes) for number in range(size)]
+    targets = np.repeat(np.arange(8), sizes)
+    cls, fabric = get_method("frozen"), Fabric(accelerator="cpu", devices=1)
+    settings = cls.settings_class(dictionary="bayesian")
+    found = [rehearse(encoder, images, targets, cls, settings, seed=seed, fabric=fabric) for seed in range(3)]
+    hidden = [f for f in found if f.fallback]
+    assert hidden, "in one of these draws the large class is hidden"
+    assert all("too few to tell the spread within" in f.describe() for f in hidden)
+    assert {f.threshold for f in hidden} == {10.0}
+
+
+def test_a_saved_run_weighs_as_the_one_in_memory(fit_tiny, pictures, picture, tmp_path, monkeypatch):
+    def judge(dictionary, *args):
+        state = dictionary.state()
+        return 0.5 + 0.3 * (state["reconsider_at"] == -30.0) + 0.1 * (state["threshold"] == 5.0)
+
+    monkeypatch.setattr("newfound.rehearsal._score", judge)
+    run = fit_tiny(pictures(4, 6), method="baseline", preset="default", out=tmp_path / "run", reconsider_every=5)
+    loaded = nf.load(tmp_path / "run")
+    assert loaded.config["rehearsed"] == run.config["rehearsed"]
+    assert loaded.config["rehearsed"]["reconsider_at"] == -30.0, "not what a dictionary has by itself"
+    mine, theirs = run.dictionary().state(), loaded.dictionary().state()
+    assert mine.keys() == theirs.keys()
+    assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+    assert (theirs["reconsider_at"], theirs["reconsider_every"], theirs["threshold"]) == (-30.0, 5, 5.0)
+    stream = [picture(kind, number) for number in range(30, 34) for kind in range(5)]
+    one, other = run.discoverer().observe(stream), loaded.discoverer().observe(stream)
+    told = [(s.category, s.score, s.is_new, s.probability, s.new_probability) for s in one]
+    assert told == [(s.category, s.score, s.is_new, s.probability, s.new_probability) for s in other]
 
 
 def test_a_share_is_rehearsed_only_if_asked_for(encoder, pictures):

@@ -22,10 +22,10 @@ from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
 from newfound.images import content_hash
 from newfound.logs import TensorBoardLog
-from newfound.method import get_method
+from newfound.method import Settings, get_method
 from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
-from newfound.rehearsal import Rehearsal, rehearse
+from newfound.rehearsal import Rehearsal, rehearse, with_settings
 from newfound.run import FORMAT, Run
 from newfound.teaching import teach, train
 from newfound.training import blend_tail
@@ -78,7 +78,7 @@ def fit(
         cache: the folder of the trunk's cached outputs (default: NEWFOUND_CACHE or ~/.cache/newfound).
         accelerator, devices, num_nodes, strategy, precision: Lightning Fabric's arguments.
         reporter: told of progress; silent by default.
-        **settings: any setting of the method by name, such as lr=3e-4 or threshold=0.6.
+        **settings: any setting of the method by name, such as lr=3e-4 or share=0.5.
 
     Returns:
         The trained run.
@@ -98,13 +98,14 @@ def fit(
     folder = _prepare(out, overwrite)
     labelled = load_dataset(data)
     check_trainable(labelled)
-    fabric = _launch(accelerator, devices, num_nodes, strategy, precision)
+    fabric = launch(accelerator, devices, num_nodes, strategy, precision)
     model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
     model.to(fabric.device)
     augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
     store = TokenCache(cache)
     encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
     labelled, skipped = _readable(labelled, encoder, reporter)
+    resolved = _possible(resolved, labelled, reporter)
     config = {
         "format": FORMAT,
         "newfound": newfound.__version__,
@@ -164,6 +165,9 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
         reporter.say(f"learnt from {trained.created} created images too, with {virtual} virtual classes among theirs")
     config["share"] = _share(settings, chosen)
     blend_tail(encoder.backbone, before, config["share"])
+    if chosen and chosen.settings:
+        config["rehearsed"] = chosen.settings
+        trained.method = with_settings(trained.method, chosen.settings)
     known = teach(encoder, trained.method, items, targets)
     config["threshold"] = _threshold(settings, trained.method, chosen)
     config["trained_classes"] = trained.method.classes
@@ -176,6 +180,21 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
         log=trained.log,
         threshold_path=trained.threshold_path,
     )
+
+
+def _possible(settings: Settings, labelled: LabelledImages, reporter: Reporter) -> Settings:
+    """The settings, with cosines in place of evidence where there is too little to tell spreads apart."""
+    classes, images = len(labelled.classes), len(labelled)
+    if getattr(settings, "dictionary", None) != "bayesian" or (classes > 1 and images > classes):
+        return settings
+    reporter.say(
+        f"{images} images of {classes} classes are too few to weigh evidence (two classes are needed, one of them with "
+        'two images): cosines with prototypes are compared instead (dictionary="prototypes").'
+    )
+    changes: dict[str, Any] = {"dictionary": "prototypes"}
+    if not isinstance(settings.threshold, str):
+        changes["threshold"] = "rehearsed"  # a log ratio is no cosine
+    return dataclasses.replace(settings, **changes)
 
 
 def _share(settings, chosen: Rehearsal | None) -> float:
@@ -193,7 +212,10 @@ def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:
         value, rule = method.own_cut()
         return {"value": value, "rule": f"{rule}; not rehearsed: {chosen.fallback}"}
     if chosen is not None:
-        return {"value": chosen.threshold, "rule": chosen.describe(), "grid": chosen.grid, "scores": chosen.scores}
+        tried = {"trials": chosen.trials} if len(chosen.trials) > 1 else {}
+        return {
+            "value": chosen.threshold, "rule": chosen.describe(), "grid": chosen.grid, "scores": chosen.scores, **tried,
+        }  # fmt: skip
     if isinstance(settings.threshold, str):
         value, rule = method.own_cut()
         return {"value": value, "rule": rule}
@@ -232,7 +254,11 @@ def _readable(data: LabelledImages, encoder: Encoder, reporter: Reporter) -> tup
     return data, skipped
 
 
-def _launch(accelerator: str, devices: int | str, num_nodes: int, strategy: str, precision: Any):
+def launch(
+    accelerator: str = "auto", devices: int | str = 1, num_nodes: int = 1, strategy: str = "auto",
+    precision: Any = "32-true",
+):  # fmt: skip
+    """A Fabric for one process on one device. Raises SettingsError for what this machine cannot do."""
     import logging
     import warnings
 

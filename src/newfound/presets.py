@@ -33,7 +33,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "default": {
         "lr": 1e-4, "weight_decay": 0.05, "head": "cosine",
-        "threshold": "rehearsed", "share": "rehearsed", "centre": True, "update": "running",
+        "threshold": "rehearsed", "share": "rehearsed", "dictionary": "bayesian", "centre": True, "update": "running",
         "alpha": 0.3, "gamma_mm": 0.5, "m_pos": 0.05, "m_neg": 0.05,
         "tau_init": 0.7, "beta": 0.01, "q_pos": 0.2, "q_neg": 0.8,
         "eps": 0.05, "relative_step": True, "min_lambda": 0.3, "eta": 1.0,
@@ -66,7 +66,8 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
         general["warmup_epochs"] = 0  # nor does a short training warm up where the whole one does not
     values = {k: v for k, v in general.items() if k in fields}
     if (overrides.get("threshold") or values.get("threshold")) == "adaptive" and "centre" in values:
-        values["centre"] = False  # a threshold learnt on plain cosines is one for plain cosines
+        # A threshold learnt on plain cosines is one for plain cosines.
+        values |= {"centre": False, "dictionary": "prototypes"}
     hints = get_type_hints(cls)
     return cls(**(values | {k: v for k, v in overrides.items() if v is not None or _fits(None, hints[k])}))
 

@@ -31,9 +31,10 @@ from newfound import backbone as backbone_models
 from newfound import weights
 from newfound.cache import TokenCache
 from newfound.datasets import load_dataset
-from newfound.discovery import Dictionary, Discoverer
+from newfound.discovery import Dictionary, Discoverer, events_of, standing
 from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
 from newfound.evaluation import StreamResult, evaluate_stream
+from newfound.evaluation.stream import Answer
 from newfound.features import Encoder
 from newfound.logs import write_csv, write_log
 from newfound.method import Method, get_method
@@ -143,11 +144,15 @@ class Run:
         names = np.array(self.classes, dtype=object)
         novelty = self.novelty(features)
 
-        def decide(order: np.ndarray) -> tuple[list, np.ndarray, np.ndarray]:
-            out = self.dictionary(threshold).observe(features[order])
-            discovered = out.category >= len(names)
-            answers = [int(c) if new else names[c] for c, new in zip(out.category, discovered, strict=True)]
-            return answers, discovered, novelty[order]
+        def named(category: np.ndarray) -> tuple[list, np.ndarray]:
+            discovered = category >= len(names)
+            return [int(c) if new else names[c] for c, new in zip(category, discovered, strict=True)], discovered
+
+        def decide(order: np.ndarray) -> Answer:
+            dictionary = self.dictionary(threshold)
+            given = dictionary.observe(features[order]).category
+            now = standing(dictionary, given, events_of(dictionary))
+            return *named(given), novelty[order], named(now) if (now != given).any() else None
 
         return evaluate_stream(
             decide, labels, self.classes,
@@ -257,7 +262,8 @@ def _restore_method(folder: Path, config: dict, tensors: dict, dim: int, classes
     head = {k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")}
     try:
         cls = get_method(config["method"])
-        method = cls(dim, config.get("trained_classes", classes), cls.settings_class(**config["settings"]))
+        settings = cls.settings_class(**(config["settings"] | config.get("rehearsed", {})))
+        method = cls(dim, config.get("trained_classes", classes), settings)
         method.load_state_dict(head)
     except (SettingsError, TypeError, RuntimeError) as error:
         raise RunError(f"the method, settings or head in {folder} are damaged: {error}") from error

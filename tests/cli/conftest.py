@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-# Small enough for a busy machine: few images, small inputs, two stored views, no rehearsal.
-_QUICK = ["--short", "--image-size", "32", "--epochs", "1", "--set", "views=2", "--set", "threshold=0.6"]
+# Small enough for a busy machine: few images, small inputs, two stored views, no rehearsal; a cut that is a cosine.
+_QUICK = ["--short", "--image-size", "32", "--epochs", "1", "--set", "views=2"]
+_QUICK += ["--set", "dictionary=prototypes", "--set", "threshold=0.6"]
 _COLOURS = {"blue": (30, 40, 220), "green": (40, 200, 60), "red": (220, 40, 30), "yellow": (230, 220, 40)}
 
 

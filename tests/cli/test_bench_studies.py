@@ -26,7 +26,7 @@ def asked(monkeypatch):
 def test_the_list_has_a_command_for_every_table_and_figure(invoke):
     told = json.loads(invoke("bench", "list", "--json").stdout)
     commands = {row["command"] for row in told}
-    assert commands == {*STUDIES, "data", "report"}
+    assert commands == {*STUDIES, "decisions", "data", "report"}
     for command in commands:
         result = invoke("bench", command, "--help")
         assert result.exit_code == 0, command

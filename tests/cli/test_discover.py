@@ -88,7 +88,7 @@ def test_nothing_to_look_at_is_an_error(invoke, run, tmp_path):
         assert "there is no image in" in result.stderr
 
 
-@pytest.mark.parametrize(("args", "code"), [(["--threshold", "2"], 2), (["--block", "0"], 2), ([], 1)])
+@pytest.mark.parametrize(("args", "code"), [(["--threshold", "high"], 2), (["--block", "0"], 2), ([], 1)])
 def test_wrong_options_and_a_folder_that_is_no_run_are_refused(invoke, stream, args, code):
     result = invoke("discover", stream, stream, *args)
     assert result.exit_code == code

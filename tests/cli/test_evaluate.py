@@ -54,7 +54,7 @@ def test_unreadable_images_are_counted(invoke, run, paint, tmp_path):
     assert "; 1 could not be read" in result.stdout
 
 
-@pytest.mark.parametrize("value", ["orders=0", "threshold=-1.5", "max-clusters=0", "seed=-1"])
+@pytest.mark.parametrize("value", ["orders=0", "threshold=low", "max-clusters=0", "seed=-1"])
 def test_values_out_of_range_are_usage_errors(invoke, run, stream, value):
     assert invoke("evaluate", run, stream, f"--{value}").exit_code == 2
 

@@ -26,7 +26,12 @@ def test_it_is_trained_asked_and_scored_by_the_commands(invoke, labelled, stream
     assert result.exit_code == 0, result.stderr
     sightings = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(sightings) == 9
-    assert all(s["category"] is not None and s["score"] <= 1 for s in sightings)
+    assert all(s["category"] is not None for s in sightings)
+    weighs = getattr(nf.load(tmp_path / "run").method.settings, "dictionary", None) == "bayesian"
+    if weighs:
+        assert all(0 <= s[name] <= 1 for s in sightings for name in ("probability", "new_probability"))
+    else:
+        assert all(s["score"] <= 1 and "probability" not in s for s in sightings)
 
     result = invoke("evaluate", tmp_path / "run", stream, "--orders", 2, "--json")
     assert result.exit_code == 0, result.stderr

@@ -8,10 +8,13 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
-from newfound.discovery import Category, Discoverer, Sighting
+from newfound.discovery import BayesianDictionary, Category, Discoverer, Sighting, events_of, standing
 from newfound.errors import SettingsError
+from newfound.features import Block
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -286,3 +289,101 @@ def test_the_closed_set_never_finds_anything_new(fit_tiny, pictures, stream):
     closed = fit_tiny(pictures(kinds=2, each=3), method="closed").discoverer()
     assert not any(s.is_new for s in closed.observe(stream))
     assert len(closed.categories()) == 2
+
+
+# ---------------------------------------------------------------- dictionaries that weigh evidence
+
+
+class ReadAsGiven:
+    """An encoder for images that are readings already."""
+
+    def stream(self, items, block=None):
+        items = list(items)
+        for start in range(0, len(items), block or 64):
+            part = items[start : start + (block or 64)]
+            yield Block(part, np.stack(part).astype(np.float32), list(range(len(part))), [None] * len(part))
+
+
+def weighing(spread, sums, counts, threshold, **options) -> Discoverer:
+    dictionary = BayesianDictionary(spread, sums, counts, threshold, **options)
+    return Discoverer(ReadAsGiven(), dictionary, [f"kind{k}" for k in range(len(counts))])
+
+
+def test_a_moved_image_is_counted_and_shown_where_it_went():
+    # 2.3 joins the only category there is, though it is of the crowd around 4.2 that comes later.
+    images = [np.array([x]) for x in (0.0, 2.3, 4.2, 4.2, 4.1, 4.2, 4.3, 0.0, -0.1, 0.1)]
+    for block in (1, 4, None):
+        discoverer = weighing([25.0], np.empty((0, 1)), [], 0.0, reconsider_every=10)
+        sightings = discoverer.observe(images, block=block)
+        assert ids(sightings) == [0, 0, 1, 1, 1, 1, 1, 0, 0, 0], "answered at once as it seemed then"
+        early, late = discoverer.categories()
+        assert (early.count, late.count) == (4, 6)
+        assert [image.item() for image in early.exemplars] == [0.0, 0.0, -0.1, 0.1]
+        assert any(image is images[1] for image in late.exemplars)
+
+
+def test_a_category_that_dissolves_lives_on_where_its_last_image_went():
+    images = [np.array([x]) for x in (0.0, 2.0, 2.0, 2.0)]
+    discoverer = weighing([25.0], np.empty((0, 1)), [], 4.0, reconsider_every=4, reconsider_at=-5.0)
+    sightings = discoverer.observe(images[:1])
+    discoverer.rename(0, "heron")
+    sightings += discoverer.observe(images[1:])
+    living = discoverer.categories()
+    assert [c.id for c in living] == discoverer.dictionary.ids.tolist()
+    assert sum(c.count for c in living) == 4
+    assert all(discoverer.category(s.category) in living for s in sightings)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 9999), st.sampled_from([None, -3.0]), st.sampled_from([None, 0.0]), st.integers(1, 100))
+@example(9, -3.0, None, 100)  # a category dissolves, then a doubtful image that was answered with it moves
+def test_counts_and_exemplars_are_those_of_the_answers_as_they_stand(seed, alone, merge_at, block):
+    rng = np.random.default_rng(seed)
+    readings = rng.standard_normal((6, 3))[rng.integers(0, 6, 60)] * 2.5 + rng.standard_normal((60, 3))
+    images = list(readings.astype(np.float32))
+    options = {"alone": alone, "reconsider_every": 5, "reconsider_at": -8.0, "merge_at": merge_at}
+    discoverer = weighing(np.full(3, 6.0), rng.standard_normal((2, 3)) * 9, [4, 4], 4.0, **options)
+    alike = discoverer.dictionary.copy()
+    given_ = np.array(ids(discoverer.observe(images, block=block)))
+    assert np.array_equal(alike.observe(readings).category, given_)
+    now = standing(alike, given_, events_of(alike))
+    number = {id(image): i for i, image in enumerate(images)}
+    living = discoverer.categories()
+    assert [c.id for c in living] == alike.ids.tolist()
+    assert [c.count for c in living] == [(now == c.id).sum() for c in living]
+    for category in living:
+        shown = [number[id(image)] for image in category.exemplars]
+        assert len(set(shown)) == len(shown) <= 8
+        assert set(now[shown].tolist()) <= {category.id}
+
+
+def test_a_sighting_says_how_probable_its_answer_is_and_how_probable_something_new():
+    # By hand in test_bayesian.py: with 4 in the only known category, x = 2 has a log ratio of 0.6276.
+    discoverer = weighing([3.0], [[4.0]], [1], 0.0)
+    known, founder = discoverer.observe([np.array([2.0]), np.array([-4.0])])
+    assert known.probability == pytest.approx(0.65195, abs=1e-5)
+    assert known.new_probability == pytest.approx(1 - 0.65195, abs=1e-5)
+    assert founder.is_new
+    assert founder.probability == founder.new_probability == pytest.approx(0.99999, abs=1e-5)
+
+
+def test_probabilities_are_in_the_json_of_those_that_have_them(discoverer, picture):
+    evidence = weighing([3.0], [[4.0]], [1], 0.0).observe([np.array([2.0])])[0]
+    line = json.loads(json.dumps(evidence.as_dict(0)))
+    assert line["probability"] == evidence.probability
+    assert line["new_probability"] == evidence.new_probability
+    cosine = discoverer.observe([picture(0, 40)])[0]
+    assert (cosine.probability, cosine.new_probability) == (None, None)
+    assert not {"probability", "new_probability"} & set(cosine.as_dict())
+
+
+def test_a_doubtful_image_gets_its_best_category_until_a_second_one_like_it_comes():
+    discoverer = weighing([25.0], [[0.0]], [30], 1.0, alone=-20.0)
+    images = [np.array([5.0]), np.array([5.1])]
+    doubtful, second = discoverer.observe(images)
+    assert (doubtful.category, doubtful.is_new, doubtful.name) == (0, False, "kind0")
+    assert doubtful.score < doubtful.cut
+    assert (second.category, second.is_new, second.name) == (1, True, "new-1")
+    assert [c.count for c in discoverer.categories()] == [0, 2]
+    assert discoverer.category(0).exemplars == []
+    assert {image.item() for image in discoverer.category(1).exemplars} == {5.0, 5.1}

@@ -112,6 +112,52 @@ def test_the_table_has_a_header_and_rows_of_four_cells():
     assert {len(row) for row in rows} == {4}
 
 
+def with_second_thoughts(order):
+    """As `settle_on_the_third_new_sample`; in the end every new sample is in the category of its class."""
+    predictions, marks, novelty = settle_on_the_third_new_sample(order)
+    return predictions, marks, novelty, ([str(label) for label in LABELS[order]], marks)
+
+
+def test_answers_as_given_are_the_protocol_and_those_that_stand_are_scored_apart():
+    at_once = evaluate_stream(settle_on_the_third_new_sample, LABELS, KNOWN, orders=3)
+    result = evaluate_stream(with_second_thoughts, LABELS, KNOWN, orders=3)
+    assert result.scores == at_once.scores
+    assert result.mean == at_once.mean
+    assert all(s.strict == s.named == Accuracy(1.0, 1.0, 1.0) for s in result.standing)
+    assert result.standing_mean["strict"]["all"] == 1.0
+    assert result.standing_mean["categories"] == 4.0
+    assert result.standing_mean["auroc"] is None, "novelty was asked of the moment"
+    assert result.mean["strict"]["all"] < 1.0
+
+
+def test_without_second_thoughts_nothing_is_said_of_the_end():
+    for decide in (settle_on_the_third_new_sample, lambda order: (*settle_on_the_third_new_sample(order), None)):
+        result = evaluate_stream(decide, LABELS, KNOWN)
+        assert result.standing is None
+        assert result.standing_mean is None
+        assert "standing" not in result.as_dict()
+        assert not any("in the end" in row[0] for row in result.table())
+
+
+def test_an_order_whose_answers_stand_counts_as_it_was_given():
+    orders = iter([with_second_thoughts, lambda order: (*settle_on_the_third_new_sample(order), None)])
+    result = evaluate_stream(lambda order: next(orders)(order), LABELS, KNOWN, orders=2)
+    assert result.standing[1] == result.scores[1]
+    assert result.standing[0] != result.scores[0]
+
+
+def test_the_end_is_in_the_table_and_in_json():
+    result = evaluate_stream(with_second_thoughts, LABELS, KNOWN)
+    rows = result.table()
+    assert ("Strict, in the end", *["100.0 ± 0.0"] * 3) in rows
+    assert ("Named, in the end", *["100.0 ± 0.0"] * 3) in rows
+    assert ("Categories, in the end", "4.0 ± 0.0", "", "") in rows
+    assert {len(row) for row in rows} == {4}
+    record = result.as_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert [s["strict"]["all"] for s in record["standing"]] == [1.0] * 3
+
+
 class TestRefused:
     @pytest.mark.parametrize(("setting", "value"), [("orders", 0), ("seed", -1)])
     def test_settings_out_of_range(self, setting, value):

@@ -31,7 +31,7 @@ from newfound.datasets import LabelledImages, item_name
 from newfound.errors import SettingsError, WeightsError
 from newfound.fitting import fit
 from newfound.images import content_hash
-from newfound.method import get_method
+from newfound.method import Settings, get_method
 from newfound.progress import Reporter, Stopwatch
 from newfound.run import Run, load
 from newfound.weights import RANDOM
@@ -131,26 +131,20 @@ class Cell:
         """All that the result depends on but the code; cells with equal identities are one."""
         v, s = self.variant, self.setup
         resolved = presets.resolve(v.method, v.preset, short=s.short, overrides=v.settings | self.settings)
-        # Values that are a setting's default count for nothing, so that a new setting leaves old results valid.
-        given = {
-            f.name: getattr(resolved, f.name)
-            for f in dataclasses.fields(resolved)
-            if getattr(resolved, f.name) != f.default
-        }
         return {
             "data": s.about, "backbone": s.backbone, "weights": s.source, "method": v.method,
             "preset": presets.label(v.preset, short=s.short), "settings": self.settings,
-            "resolved": _digest(given), "seed": self.seed, "orders": s.orders,
+            "resolved": digest(given(resolved)), "seed": self.seed, "orders": s.orders,
         }  # fmt: skip
 
     @cached_property
     def key(self) -> str:
-        return _digest(self.identity)
+        return digest(self.identity)
 
     @cached_property
     def training(self) -> str:
         """The key of the training alone, which the number of stream orders does not change."""
-        return _digest({name: value for name, value in self.identity.items() if name != "orders"})
+        return digest({name: value for name, value in self.identity.items() if name != "orders"})
 
     @property
     def command(self) -> str:
@@ -238,6 +232,12 @@ def _few(count: int) -> list[int]:
     return sorted({round(i * (count - 1) / 20) for i in range(21)}) if count else []
 
 
-def _digest(value: Any) -> str:
+def given(settings: Settings) -> dict[str, Any]:
+    """The settings that are not at their default: so a new setting leaves old results valid."""
+    values = {field.name: (getattr(settings, field.name), field.default) for field in dataclasses.fields(settings)}
+    return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def digest(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, allow_nan=False)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -26,7 +26,7 @@ Labelled = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `newfound train --out` wrote.")]
 Threshold = Annotated[
-    float | None, typer.Option(min=-1, max=1, metavar="X", help="Another cut than the run's own.")
+    float | None, typer.Option(metavar="X", help="Another cut than the run's own: a log ratio, or a cosine.")
 ]
 TrunkWeights = Annotated[
     str | None, typer.Option(metavar="PATH", help="Where the backbone's weight file is now, if it has moved.")

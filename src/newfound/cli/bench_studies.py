@@ -105,6 +105,7 @@ def show_list(as_json: AsJson = False) -> None:
     for study in STUDIES.values():
         counts = [str(len(study.lines(Choice(grid=grid)))) for grid in ("full", "small")]
         rows.append([study.name, study.title, study.about, *counts])
+    rows.append(["decisions", "", "every dictionary on frozen features, LTC's and PHE's", "3", "3"])
     rows.append(["data", "Data sets", "classes and sizes of the data sets", "0", "0"])
     rows.append(["report", "", "one page of all that was measured", "0", "0"])
     if as_json:
@@ -163,7 +164,7 @@ def _command(study: Study):
             study,
             setup,
             out,
-            seeds=_seeds(seeds),
+            seeds=seed_list(seeds),
             choice=choice,
             jobs=jobs,
             keep=keep,
@@ -214,7 +215,7 @@ def report(
         typer.echo(str(path))
 
 
-def _seeds(text: str) -> list[int]:
+def seed_list(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:

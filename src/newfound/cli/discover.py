@@ -50,9 +50,11 @@ def discover(
     find /data -name '*.jpg' | newfound discover runs/birds - | jq -r .name
 
     Every image gives a line of JSON as soon as it is decided: image, category
-    (its id), name, is_new (it founded the category), score (its similarity to
-    the nearest category), cut (below it, an image is new) and runners_up. Paths
-    on standard input are answered N at a time (--block 1: each at once).
+    (its id), name, is_new (it founded the category), score (how well it fits its
+    best category), cut (below it, it fits none), runners_up and, where the run
+    weighs evidence, how probable the answer is and that the image is of no
+    category there was. Paths on standard input are answered N at a time
+    (--block 1: each at once).
 
     An image that cannot be read, or is not there, gives a line with image and
     error; the stream goes on, and the exit code is 3. It is 0 when everything

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from newfound.datasets import is_finite, item_name, iter_source
+from newfound.discovery.decisions import Decisions
 from newfound.discovery.dictionary import Dictionary
+from newfound.discovery.standing import events_of
 from newfound.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ class Sighting:
     """One image and what was decided about it: a score and the cut it was held against.
 
     `category` is None where nothing was decided: the image could not be read (`error` says why), or `predict` would
-    have founded a new category (`is_new`).
+    have founded a new category (`is_new`). A dictionary that weighs evidence also says how probable its answer is, and
+    how probable it is that the image is of no category there was. Where the score is below the cut and the image is
+    not new, the answer is doubtful: a second image like it would found a category.
     """
 
     image: Any
@@ -34,12 +38,15 @@ class Sighting:
     cut: float
     runners_up: tuple[tuple[int, float], ...] = ()
     error: str | None = None
+    probability: float | None = None
+    new_probability: float | None = None
 
     def as_dict(self, index: int = 0) -> dict[str, Any]:
         """Ready for JSON; `index` names an image that has no path."""
         values = {f.name: getattr(self, f.name) for f in fields(self)} | {"image": item_name(self.image, index)}
         values["runners_up"] = [list(pair) for pair in self.runners_up]
-        return values if self.error else {k: v for k, v in values.items() if k != "error"}
+        optional = ("error", "probability", "new_probability")
+        return {k: v for k, v in values.items() if v is not None or k not in optional}
 
 
 @dataclass
@@ -65,6 +72,7 @@ class Discoverer:
     def __init__(self, encoder: Encoder, dictionary: Dictionary, classes: list[str]) -> None:
         self.encoder, self.dictionary = encoder, dictionary
         self._categories = {i: Category(i, name, "known") for i, name in enumerate(classes)}
+        self._shown: dict[int, Any] = {}  # exemplars by their number in the stream: the dictionary may move them
 
     def observe(self, source: Any, *, block: int | None = None) -> list[Sighting] | Iterator[Sighting]:
         """Decide on images in order; what is new founds a category that later images can join.
@@ -115,37 +123,54 @@ class Discoverer:
             yield from self._sightings(encoded, grow=grow)
 
     def _sightings(self, encoded: Block, *, grow: bool) -> list[Sighting]:
-        decide = self.dictionary.observe if grow else self.dictionary.predict
-        out = decide(encoded.features, runners_up=2)
+        first = self.dictionary.seen
+        out = (self.dictionary.observe if grow else self.dictionary.predict)(encoded.features, runners_up=2)
         if grow:
-            for category in np.unique(out.category[out.created]):
-                name = self._default_name(int(category))
-                self._categories[int(category)] = Category(int(category), name, "discovered")
-            self._follow_merges()
-        sightings = []
-        for item, row, error in zip(encoded.items, encoded.rows, encoded.errors, strict=True):
-            if row is None:
-                sightings.append(Sighting(item, None, None, False, None, out.cut, error=str(error)))
-                continue
-            identity = int(out.category[row])
-            found = self.category(identity) if identity >= 0 else None
-            if grow and found is not None:
-                found.count += 1
-                if len(found.exemplars) < _EXEMPLARS:
-                    found.exemplars.append(item)
-            pairs = zip(out.runners_up_category[row], out.runners_up_score[row], strict=True)
-            sightings.append(
-                Sighting(
-                    image=item,
-                    category=identity if identity >= 0 else None,
-                    name=found.name if found is not None else None,
-                    is_new=bool(out.created[row]),
-                    score=float(out.score[row]),
-                    cut=out.cut,
-                    runners_up=tuple((int(c), float(s)) for c, s in pairs if c >= 0),
-                )
-            )
-        return sightings
+            self._enter(encoded, out, first)
+        return [
+            self._sighting(item, row, error, out)
+            for item, row, error in zip(encoded.items, encoded.rows, encoded.errors, strict=True)
+        ]
+
+    def _sighting(self, item: Any, row: int | None, error: Exception | None, out: Decisions) -> Sighting:
+        if row is None:
+            return Sighting(item, None, None, False, None, out.cut, error=str(error))
+        identity = int(out.category[row])
+        pairs = zip(out.runners_up_category[row], out.runners_up_score[row], strict=True)
+        return Sighting(
+            image=item,
+            category=identity if identity >= 0 else None,
+            name=self.category(identity).name if identity >= 0 else None,
+            is_new=bool(out.created[row]),
+            score=float(out.score[row]),
+            cut=out.cut,
+            runners_up=tuple((int(c), float(s)) for c, s in pairs if c >= 0),
+            probability=None if out.probability is None else float(out.probability[row]),
+            new_probability=None if out.new_probability is None else float(out.new_probability[row]),
+        )
+
+    def _enter(self, encoded: Block, out: Decisions, first: int) -> None:
+        """Write down what was answered to a block whose first image is number `first`, and what that changed."""
+        for category in np.unique(out.category[out.created]).tolist():
+            self._categories[category] = Category(category, self._default_name(category), "discovered")
+        for item, row in zip(encoded.items, encoded.rows, strict=True):
+            if row is not None:
+                self._count(self._categories[int(out.category[row])], item, first + row)
+        for event in events_of(self.dictionary):
+            if event.sighting is None:
+                self._take_in(self._categories[event.source], self._categories[event.target])
+            else:
+                source, item = self._categories[event.source], self._shown.pop(event.sighting, None)
+                source.count -= 1
+                source.exemplars = [image for image in source.exemplars if image is not item]
+                self._count(self._categories[event.target], item, event.sighting)
+        self._follow_merges()
+
+    def _count(self, category: Category, item: Any, number: int) -> None:
+        category.count += 1
+        if item is not None and len(category.exemplars) < _EXEMPLARS:
+            category.exemplars.append(item)
+            self._shown[number] = item
 
     def _default_name(self, category: int) -> str:
         return f"new-{category - self.dictionary.known + 1}"
@@ -153,11 +178,12 @@ class Discoverer:
     def _follow_merges(self) -> None:
         """Take over merges that the dictionary made, by itself or when asked."""
         for gone, survivor in self.dictionary.aliases.items():
-            old = self._categories[gone]
-            if old.merged_into is None:
-                new = self._categories[int(self.dictionary.resolve([survivor])[0])]
-                new.count += old.count
-                if new.name == self._default_name(new.id) and old.name != self._default_name(old.id):
-                    new.name = old.name  # a name that a person gave outlives one that nobody did
-                new.exemplars = (new.exemplars + old.exemplars)[:_EXEMPLARS]
-                old.merged_into = new.id
+            if self._categories[gone].merged_into is None:
+                self._take_in(self._categories[gone], self._categories[int(self.dictionary.resolve([survivor])[0])])
+
+    def _take_in(self, old: Category, new: Category) -> None:
+        new.count += old.count
+        if new.name == self._default_name(new.id) and old.name != self._default_name(old.id):
+            new.name = old.name  # a name that a person gave outlives one that nobody did
+        new.exemplars = (new.exemplars + old.exemplars)[:_EXEMPLARS]
+        old.merged_into = new.id

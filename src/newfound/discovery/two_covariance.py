@@ -45,7 +45,7 @@ class TwoCovariance:
         *,
         dimensions: int = 512,
         within: float = 0.5,
-        between: float = 15.0,
+        between: float = 0.15,
         inflate: float = 1.0,
     ) -> TwoCovariance:
         """Estimate the model from labelled features.
@@ -55,8 +55,8 @@ class TwoCovariance:
             targets: ``[n]``, the class of each, 0 .. K-1, none of them empty.
             dimensions: principal directions to keep, as far as there are so many.
             within: how far the within-class covariance is drawn towards a multiple of the identity, in [0, 1].
-            between: the same for the between-class covariance, as a number of imaginary classes that vary alike in all
-                directions: with K classes it is drawn by ``between / (K + between)``, the less the more there are.
+            between: the same for the between-class covariance. It must not be 0 for unknown classes to be told apart:
+                K known ones vary in K - 1 directions only, and those that are to be discovered also in others.
             inflate: how much wider the spread within classes is than these features show. Features that a model was
                 trained on lie closer together than new ones.
 
@@ -77,7 +77,7 @@ class TwoCovariance:
         inner = rest.T @ rest / (len(rows) - len(means))  # W
         outer = np.cov(means.T) - inner / counts.mean()  # B: the means also scatter because classes are finite
         inner = _drawn(inner, within) * inflate
-        outer = _drawn(outer, between / (len(means) + between))
+        outer = _drawn(outer, between)
         values, vectors = np.linalg.eigh(inner)
         if values[0] <= values[-1] * _SINGULAR:
             raise SettingsError(
@@ -137,10 +137,10 @@ def scatter(readings: Any, targets: Ints, sums: Float64s, counts: Ints, *, held_
 
 def check_model(dimensions: int, within: float, between: float, inflate: float) -> None:
     """Raise :class:`SettingsError` for settings that :meth:`TwoCovariance.fit` cannot have."""
-    if not (dimensions >= 1 and 0 <= within <= 1 and 0 <= between < np.inf and 0 < inflate < np.inf):
+    if not (dimensions >= 1 and 0 <= within <= 1 and 0 <= between <= 1 and 0 < inflate < np.inf):
         raise SettingsError(
             f"dimensions={dimensions}, within={within}, between={between}, inflate={inflate}: dimensions count from 1 "
-            "up, within lies in [0, 1], between is 0 or more, inflate above 0."
+            "up, within and between lie in [0, 1], inflate above 0."
         )
 
 

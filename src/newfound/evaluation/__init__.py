@@ -5,7 +5,18 @@
 1.0
 """
 
+from newfound.evaluation.calibration import Reliability, named_right, reliability
 from newfound.evaluation.score import Accuracy, Scores, score
 from newfound.evaluation.stream import StreamResult, evaluate_stream, stream_order
 
-__all__ = ["Accuracy", "Scores", "StreamResult", "evaluate_stream", "score", "stream_order"]
+__all__ = [
+    "Accuracy",
+    "Reliability",
+    "Scores",
+    "StreamResult",
+    "evaluate_stream",
+    "named_right",
+    "reliability",
+    "score",
+    "stream_order",
+]

@@ -14,16 +14,22 @@ from newfound.errors import DataError, SettingsError
 from newfound.evaluation.codes import Codes, distinct_values, factorise
 from newfound.evaluation.score import Scores, score
 
-Answer = tuple[Iterable[Hashable], ArrayLike | None, ArrayLike | None]
+Standing = tuple[Iterable[Hashable], ArrayLike]
+AtOnce = tuple[Iterable[Hashable], ArrayLike | None, ArrayLike | None]
+Answer = AtOnce | tuple[Iterable[Hashable], ArrayLike | None, ArrayLike | None, Standing | None]
 
 
 @dataclass(frozen=True)
 class StreamResult:
-    """The scores of a stream in each of its orders."""
+    """The scores of a stream in each of its orders: of the answers as given at once, which is the protocol.
+
+    `standing` has those of the answers as they stand when the stream is over, where a dictionary has second thoughts.
+    """
 
     scores: tuple[Scores, ...]
     seed: int
     class_order: bool = False
+    standing: tuple[Scores, ...] | None = None
 
     @property
     def orders(self) -> int:
@@ -40,8 +46,14 @@ class StreamResult:
         """The standard deviation over the orders (n - 1 in its denominator; 0 for one order), as `mean`."""
         return _combine([s.as_dict() for s in self.scores], _spread)
 
+    @property
+    def standing_mean(self) -> dict[str, Any] | None:
+        """The mean of each figure for the answers as they stand in the end; None if no answer was changed."""
+        return _combine([s.as_dict() for s in self.standing], statistics.fmean) if self.standing else None
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
+        changed = {"standing": [s.as_dict() for s in self.standing]} if self.standing else {}
         return {
             "orders": self.orders,
             "seed": self.seed,
@@ -49,6 +61,7 @@ class StreamResult:
             "mean": self.mean,
             "std": self.std,
             "scores": [s.as_dict() for s in self.scores],
+            **changed,
         }
 
     def table(self) -> list[tuple[str, ...]]:
@@ -63,7 +76,13 @@ class StreamResult:
             rows.append((name.upper(), self._cell(mean[name], std[name], 100), "", ""))
         for name in ("categories", "discovered"):
             rows.append((name.capitalize(), self._cell(mean[name], std[name], 1), "", ""))
+        if self.standing:
+            rows += StreamResult(self.standing, self.seed)._in_the_end()
         return rows
+
+    def _in_the_end(self) -> list[tuple[str, ...]]:
+        kept = ("Strict", "Named", "Categories")
+        return [(f"{name}, in the end", *cells) for name, *cells in self.table() if name in kept]
 
     def _cell(self, mean: float | None, spread: float | None, scale: int) -> str:
         if mean is None or spread is None:
@@ -86,7 +105,7 @@ def evaluate_stream(
     `decide` is called once for each order with a permutation of the samples' positions. It starts afresh,
     takes the samples in that order, and returns a tuple of the predictions, the mask of the discovered ones
     and the novelty scores, all in the order of the permutation. The last two may be None; :func:`score` says
-    what each means.
+    what each means. A fourth value, if any, is None or the predictions as they stand in the end with their mask.
 
     Order k is ``stream_order(n, seed, k)``. With `class_order` there is a single order, class after class as
     their labels sort, whatever `orders` says: it is what much published code does, and not a real stream.
@@ -104,15 +123,18 @@ def evaluate_stream(
     else:
         streams = [stream_order(len(codes), seed, k) for k in range(orders)]
 
-    scores = []
+    scores, standing, changed = [], [], False
     for order in streams:
         answer = decide(order)
-        if not isinstance(answer, tuple) or len(answer) != 3:
+        if not isinstance(answer, tuple) or len(answer) not in (3, 4):
             raise DataError("decide must return predictions, discovered and novelty (or None for these two).")
-        predictions, discovered, novelty = answer
+        predictions, discovered, novelty = answer[:3]
         in_order = [classes[code] for code in codes[order].tolist()]
         scores.append(score(in_order, predictions, known_labels, discovered, max_clusters, novelty))
-    return StreamResult(tuple(scores), seed, class_order)
+        now = answer[3] if len(answer) == 4 else None
+        changed |= now is not None
+        standing.append(score(in_order, now[0], known_labels, now[1], max_clusters) if now else scores[-1])
+    return StreamResult(tuple(scores), seed, class_order, tuple(standing) if changed else None)
 
 
 def stream_order(samples: int, seed: int, k: int) -> NDArray[np.int64]:

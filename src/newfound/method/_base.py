@@ -72,6 +72,9 @@ class Settings:
                 raise SettingsError(f"{name}={getattr(self, name)}: it must be above zero.")
         if self.cached and self.views < 2:
             raise SettingsError(f"views={self.views}: learning from cached views needs at least 2 an image.")
+        self._check_threshold()
+
+    def _check_threshold(self) -> None:
         if not isinstance(self.threshold, str) and not -1 <= self.threshold <= 1:
             raise SettingsError(f"threshold={self.threshold}: a similarity lies in [-1, 1].")
 
@@ -115,6 +118,8 @@ class Method(nn.Module, ABC):
     fixed: ClassVar[dict[str, Any]] = {}  # settings that no preset changes
     creates: ClassVar[bool] = False  # whether it takes a creator
     discovers: ClassVar[bool] = True  # whether it may found categories
+    smooth_cuts: ClassVar[bool] = True  # whether neighbouring cuts decide alike, so that rehearsals smooth over them
+    miscount: float = 0.0  # what a rehearsal takes off the score for each factor e of categories too many or too few
     smallest_batch: ClassVar[int] = 1  # samples; a smaller last batch of an epoch is shared out among the others
 
     def __init__(self, dim: int, classes: int, settings: Settings) -> None:
@@ -177,6 +182,14 @@ class Method(nn.Module, ABC):
     @abstractmethod
     def cuts(self) -> np.ndarray:
         """The thresholds that a rehearsal tries, ascending."""
+
+    def measured(self, taught: Tensor, targets: Tensor, held_out: Tensor, classes: np.ndarray) -> dict[str, float]:
+        """Settings that a rehearsal measures on features of images it learnt and of others of the same classes."""
+        return {}
+
+    def trials(self) -> dict[str, tuple[float, ...]]:
+        """Settings besides the threshold that a rehearsal chooses, with their values; it starts from the first."""
+        return {}
 
     @abstractmethod
     def own_cut(self) -> tuple[float, str]:

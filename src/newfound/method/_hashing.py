@@ -78,6 +78,7 @@ class CodeMethod(Method):
     settings_class = CodeSettings
     settings: CodeSettings
     presets = PRESETS
+    smooth_cuts = False  # a bit more is a decision of its own
     smallest_batch = 32  # the variance of a few samples is near zero, and a batch norm divides by it
 
     @abstractmethod

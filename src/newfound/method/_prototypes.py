@@ -1,93 +1,138 @@
-"""Methods that read a category off the nearest prototype: LTC and all that share its dictionary."""
+"""Methods that read a category off a feature by a dictionary of prototypes or Gaussians: LTC and all that share it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from newfound.discovery import Dictionary, PrototypeDictionary
+from newfound.discovery import Dictionary
 from newfound.errors import SettingsError
-from newfound.features import seen_from
-from newfound.method._base import Known, Method, Settings, class_means
+from newfound.method._base import Known, Method, Settings
+from newfound.method._deciding import DECIDING, ByEvidence, Deciding, DictionaryName
 
-_GRID = np.round(np.arange(0.10, 0.96, 0.02), 2)
-_UNLEARNT, _UNLEARNT_CENTRED = 0.7, 0.4  # the paper's tau_init; what rehearsals come to on centred features
+_COSINE_ONLY = "adaptive"  # a threshold that is learnt as a cosine
 
 
 @dataclass(frozen=True)
 class PrototypeSettings(Settings):
-    """threshold: "adaptive" (the value learnt while training), "rehearsed" (chosen by rehearsing discovery on held-out
-        known classes) or a number.
+    """threshold: "adaptive" (the value learnt while training, a cosine), "rehearsed" (chosen by rehearsing discovery on
+        held-out known classes) or a number: a cosine, or with dictionary="bayesian" a log ratio.
     share: how much of what the tail has learnt is kept when training is over: 1 keeps the learnt weights, 0 the
         pretrained ones, between lies their mean. "rehearsed": chosen together with a rehearsed threshold, and 1
         where the threshold is not rehearsed.
-    centre: see features from the labelled set's mean, which takes away what all images share.
-    update: "fixed" prototypes as in the paper, or "running" means of what a discovered category has seen.
-    merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
+    dictionary: "bayesian" weighs evidence (`newfound.discovery.BayesianDictionary`), "prototypes" compares cosines with
+        one threshold, as the paper does. "online", "three-way" and "gaussian" are rules of later peers on the same
+        prototypes (`newfound.discovery.RuleDictionary`).
+
+    With cosines
+        centre: see features from the labelled set's mean, which takes away what all images share.
+        update: "fixed" prototypes as in the paper, or "running" means of what a discovered category has seen.
+        merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
+    With dictionary="bayesian"
+        dimensions, within, between, inflate: of the model (`newfound.discovery.TwoCovariance`); `between` can be
+            "rehearsed", and a rehearsal of a method that learns measures `inflate` too.
+        alone, reconsider_every, reconsider_at, memory, merge_at, learn_known, concentration, discount: of the
+            dictionary; `reconsider_at` can be "rehearsed".
+        evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own); a rehearsal
+            sets it.
     """
 
     threshold: float | Literal["adaptive", "rehearsed"] = "rehearsed"
     share: float | Literal["rehearsed"] = 1.0
+    dictionary: DictionaryName = "prototypes"
     centre: bool = False
     update: Literal["fixed", "running"] = "running"
     merge_every: int | None = None
+    dimensions: int = 512
+    within: float = 0.5
+    between: float | Literal["rehearsed"] = "rehearsed"
+    inflate: float = 1.0
+    alone: float | None = -20.0
+    reconsider_every: int | None = 250
+    reconsider_at: float | Literal["rehearsed"] = "rehearsed"
+    memory: int = 5000
+    merge_at: float | None = None
+    learn_known: bool = False
+    evidence_temperature: float = 1.0
+    concentration: float | None = None
+    discount: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.dictionary not in get_args(DictionaryName):
+            names = ", ".join(get_args(DictionaryName))
+            raise SettingsError(f"dictionary={self.dictionary!r}: choose one of {names}.")
+        if self.dictionary == "bayesian" and self.threshold == _COSINE_ONLY:
+            raise SettingsError(
+                'dictionary="bayesian" with threshold="adaptive": that threshold is learnt on cosines. Take '
+                'dictionary="prototypes", or threshold="rehearsed" or a number.'
+            )
         if self.update not in ("fixed", "running"):
             raise SettingsError(f'update={self.update!r}: choose "fixed" or "running".')
         if self.merge_every is not None and self.merge_every < 1:
             raise SettingsError(f"merge_every={self.merge_every}: a number of samples from 1 up, or None for never.")
-        if self.centre and self.threshold == "adaptive":
+        if self.centre and self.threshold == _COSINE_ONLY:
             raise SettingsError(
                 'centre=True with threshold="adaptive": that threshold is learnt on plain cosines. Take centre=False, '
                 'or threshold="rehearsed" or a number.'
             )
         if isinstance(self.threshold, str) and self.threshold not in ("adaptive", "rehearsed"):
             raise SettingsError(f'threshold={self.threshold!r}: choose "adaptive", "rehearsed" or a number.')
-        if isinstance(self.share, str):
-            if self.share != "rehearsed":
-                raise SettingsError(f'share={self.share!r}: choose "rehearsed" or a number.')
-        elif not 0 <= self.share <= 1:
+        for name in ("share", "between", "reconsider_at"):
+            value = getattr(self, name)
+            if isinstance(value, str) and value != "rehearsed":
+                raise SettingsError(f'{name}={value!r}: choose "rehearsed" or a number.')
+        if not isinstance(self.share, str) and not 0 <= self.share <= 1:
             raise SettingsError(f"share={self.share}: it must lie in [0, 1].")
+        if not self.evidence_temperature > 0:
+            raise SettingsError(f"evidence_temperature={self.evidence_temperature}: it must be above zero.")
+        ByEvidence(self).check()
+
+    def _check_threshold(self) -> None:
+        if self.dictionary != "bayesian":
+            super()._check_threshold()
+        elif not isinstance(self.threshold, str) and not np.isfinite(self.threshold):
+            raise SettingsError(f"threshold={self.threshold}: a log ratio is a finite number.")
 
 
 class PrototypeMethod(Method):
-    """One prototype a known class, and a dynamic dictionary of them at test time (Sec. 3.1)."""
+    """What a known class looks like on average, and a dictionary that grows from it at test time (Sec. 3.1)."""
 
     settings_class = PrototypeSettings
     settings: PrototypeSettings
 
+    @property
+    def deciding(self) -> Deciding:
+        return DECIDING[self.settings.dictionary](self.settings)
+
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
-        known = {}
-        if self.settings.centre:
-            centre = features.mean(dim=0)
-            known["centre"], features = centre.cpu().numpy(), seen_from(centre, features)
-        classes = int(targets.max()) + 1
-        return known | {"prototypes": class_means(features, targets, classes).cpu().numpy()}
+        return self.deciding.teach(features, targets)
 
     def read(self, features: Tensor, known: Known) -> Tensor:
-        if "centre" not in known:
-            return features
-        return seen_from(torch.from_numpy(known["centre"]).to(features), features)
+        return self.deciding.read(features, known)
 
     def dictionary(self, known: Known, threshold: float) -> Dictionary:
-        return PrototypeDictionary(
-            known["prototypes"], threshold=threshold, update=self.settings.update, merge_every=self.settings.merge_every
-        )
+        return self.deciding.dictionary(known, threshold)
 
     def cuts(self) -> np.ndarray:
-        return _GRID
+        return self.deciding.cuts()
+
+    @property
+    def miscount(self) -> float:  # type: ignore[override]
+        return self.deciding.miscount
+
+    def measured(self, taught: Tensor, targets: Tensor, held_out: Tensor, classes: np.ndarray) -> dict[str, float]:
+        return self.deciding.measured(taught, targets, held_out, classes) if self.settings.epochs else {}
+
+    def trials(self) -> dict[str, tuple[float, ...]]:
+        return self.deciding.trials()
 
     def own_cut(self) -> tuple[float, str]:
-        if self.settings.centre:
-            return _UNLEARNT_CENTRED, "fixed: what rehearsals come to on centred features"
-        if self.tau is None:
-            return _UNLEARNT, "fixed: this method learns no threshold, so the paper's tau_init is taken"
+        if self.tau is None or self.settings.centre or self.settings.dictionary == "bayesian":
+            return self.deciding.own_cut()
         if getattr(self, "creator", None) is None:
             return self.tau, "fixed: nothing is created, so the threshold stays at tau_init"
         return self.tau, "adaptive: learnt while training (Eq. 11 and 12)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from newfound.errors import SettingsError
 from newfound.method.baseline import Baseline, BaselineSettings
@@ -14,6 +15,8 @@ class ClosedSettings(BaselineSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.dictionary != "prototypes":
+            raise SettingsError(f'dictionary={self.dictionary!r}: a closed set discovers nothing; leave "prototypes".')
         if not isinstance(self.threshold, str):
             raise SettingsError(
                 f"threshold={self.threshold}: closed gives every image to a known class; for a threshold take the "
@@ -27,4 +30,5 @@ class Closed(Baseline):
     name = "closed"
     about = "the control: trained like the baseline, gives every image to a known class"
     settings_class = ClosedSettings
+    fixed: ClassVar[dict[str, Any]] = {"dictionary": "prototypes"}
     discovers = False

@@ -22,6 +22,8 @@ class SLCSettings(BaselineSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.dictionary != "prototypes":
+            raise SettingsError(f'dictionary={self.dictionary!r}: SLC has its own, of leaders; leave "prototypes".')
         if self.threshold == "adaptive":
             raise SettingsError('threshold="adaptive": SLC learns no radius; take "rehearsed" or a number.')
         if self.update != "fixed":
@@ -42,7 +44,9 @@ class SLC(Baseline):
     settings_class = SLCSettings
     settings: SLCSettings
     # The paper tuned one radius on CUB; here the labelled set chooses it, as SLC learns none.
-    fixed: ClassVar[dict[str, Any]] = {"threshold": "rehearsed", "update": "fixed", "merge_every": None}
+    fixed: ClassVar[dict[str, Any]] = {
+        "threshold": "rehearsed", "dictionary": "prototypes", "update": "fixed", "merge_every": None,
+    }  # fmt: skip
 
     # Leaders are costly to find: the last ones, with the rows and the threshold that they were found for.
     _led: tuple[np.ndarray, float, np.ndarray, np.ndarray] | None = None

@@ -56,7 +56,7 @@ def _strip(story: Story, thumbnails: Thumbnails) -> Markup:
         place = element("small", f"image {first + 1:,}")
         shown.append(element("li", thumbnails.show(first), element("b", group.name), place, why))
     rest = len(groups) - len(shown)
-    caption = "The image that founded each category, and its similarity to the nearest one there was, below the cut."
+    caption = "The image that founded each category, and its score for the best one there was, below the cut."
     if rest:
         caption += f" {number(rest, 'later one')} not shown."
     strip = element("ol", shown, class_="strip", tabindex=0, aria_label="First images of the discovered categories")

@@ -1,0 +1,71 @@
+"""Do probabilities mean what they say? Which answers are right, and how often those of equal probability are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from newfound.errors import DataError, SettingsError
+from newfound.evaluation.clustering import Mask, Table, match
+from newfound.evaluation.codes import distinct_values, factorise
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The reliability curve of some probabilities: for each bin of equal width, from 0 up, NaN where it is empty."""
+
+    count: NDArray[np.int64]
+    confidence: NDArray[np.float64]  # the mean probability in the bin
+    accuracy: NDArray[np.float64]  # the share that is right
+    ece: float  # expected calibration error: the mean distance of the two, weighted by count
+    brier: float  # mean square of probability minus outcome
+
+
+def reliability(probability: ArrayLike, right: ArrayLike, bins: int = 10) -> Reliability:
+    """How often answers of a given probability are right.
+
+    Raises:
+        DataError: no samples, arrays of different lengths, or a probability outside [0, 1].
+        SettingsError: fewer than one bin.
+    """
+    p, hit = np.asarray(probability, np.float64), np.asarray(right, bool)
+    if bins < 1:
+        raise SettingsError(f"bins is {bins}; a curve needs at least one.")
+    if p.shape != hit.shape or p.ndim != 1 or not p.size:
+        raise DataError(f"{p.shape} probabilities and {hit.shape} outcomes: each sample needs one of both.")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise DataError(f"a probability lies in [0, 1]; these go from {p.min()} to {p.max()}.")
+    at = np.minimum((p * bins).astype(np.int64), bins - 1)
+    count = np.bincount(at, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        confidence = np.bincount(at, p, bins) / count
+        accuracy = np.bincount(at, hit, bins) / count
+    gaps = np.abs(np.bincount(at, p - hit, bins))
+    return Reliability(count, confidence, accuracy, float(gaps.sum() / len(p)), float(np.square(p - hit).mean()))
+
+
+def named_right(
+    labels: Iterable[Hashable], predictions: Iterable[Hashable], known: Iterable[Hashable], discovered: ArrayLike
+) -> Mask:
+    """Which samples the Named protocol of :func:`newfound.evaluation.score` counts as right; arguments are its own."""
+    class_codes, classes = factorise(labels, "labels")
+    cluster_codes, values = factorise(predictions, "predictions")
+    marked = np.asarray(discovered, bool)
+    if not len(class_codes) == len(cluster_codes) == len(marked):
+        raise DataError("labels, predictions and discovered need one value for each sample.")
+    known_labels = distinct_values(known, "known")
+    old = np.array([label in known_labels for label in classes], bool)[class_codes]
+    number = {label: code for code, label in enumerate(classes)}
+    own = np.array([number.get(value, -1) for value in values], np.int64)[cluster_codes]
+    right = old & ~marked & (own == class_codes)
+    new = np.flatnonzero(~old & marked)
+    if new.size:
+        table = Table.of(cluster_codes[new], class_codes[new], len(values), len(classes))
+        chosen = np.full(len(values), -1, np.int64)
+        cells = match(table, table.count)
+        chosen[table.cluster[cells]] = table.klass[cells]
+        right[new] = chosen[cluster_codes[new]] == class_codes[new]
+    return right
