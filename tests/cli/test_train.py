@@ -59,7 +59,7 @@ def test_a_second_training_does_not_replace_the_first_unasked(invoke, quick, lab
         (["--set", "learning_rate=1"], 2, "no setting 'learning_rate'"),
         (["--set", "lr=fast"], 2, "lr must be a number"),
         (["--set", "threshold=1.5", "--set", "dictionary=prototypes"], 2, "a similarity lies in"),
-        (["--set", "within=1.5"], 2, "within lies in [0, 1]"),
+        (["--set", "within=1.5"], 2, "within and between lie in [0, 1]"),
         (["--set", "seed=1"], 2, "an option of `newfound train`"),
         (["--backbone", "no_such_net"], 2, "timm has no model named 'no_such_net'"),
         (["--weights", "nowhere.safetensors"], 1, "there is no weight file nowhere.safetensors"),
