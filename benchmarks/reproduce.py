@@ -39,8 +39,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 DECISIONS = ("pets", "cub")
 README_LINES = (
-    "closed set (control)", "frozen backbone (control)", "SMILE", "PHE", "LTC baseline (Eq. 3)", "LTC, `paper`",
-    "LTC, `default`",
+    "closed set (control)", "frozen backbone (control), cosines", "frozen backbone (control), evidence", "SMILE", "PHE",
+    "LTC baseline (Eq. 3)", "LTC, `paper`", "LTC, `default` with cosines", "LTC, `default`",
 )  # fmt: skip
 
 

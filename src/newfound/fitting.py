@@ -183,18 +183,24 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
 
 
 def _possible(settings: Settings, labelled: LabelledImages, reporter: Reporter) -> Settings:
-    """The settings, with cosines in place of evidence where there is too little to tell spreads apart."""
-    classes, images = len(labelled.classes), len(labelled)
-    if getattr(settings, "dictionary", None) != "bayesian" or (classes > 1 and images > classes):
+    """The settings, with cosines in place of evidence where nothing shows how images of a class differ."""
+    if getattr(settings, "dictionary", None) != "bayesian" or _varies(labelled):
         return settings
     reporter.say(
-        f"{images} images of {classes} classes are too few to weigh evidence (two classes are needed, one of them with "
-        'two images): cosines with prototypes are compared instead (dictionary="prototypes").'
+        "every class has copies of one image only, so there is no telling how images of a class differ: cosines with "
+        'prototypes are compared instead of weighing evidence (dictionary="prototypes").'
     )
     changes: dict[str, Any] = {"dictionary": "prototypes"}
     if not isinstance(settings.threshold, str):
         changes["threshold"] = "rehearsed"  # a log ratio is no cosine
     return dataclasses.replace(settings, **changes)
+
+
+def _varies(labelled: LabelledImages) -> bool:
+    """Whether some class has two different images."""
+    first: dict[int, str] = {}
+    hashes = zip(map(content_hash, labelled.items), labelled.targets.tolist(), strict=True)
+    return any(first.setdefault(target, found) != found for found, target in hashes)
 
 
 def _share(settings, chosen: Rehearsal | None) -> float:

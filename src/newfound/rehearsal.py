@@ -29,7 +29,7 @@ from newfound.training import blend_tail
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
 SHARES = (1.0, 0.75, 0.5, 0.25)  # of equal ones the largest is taken; never 0: what was learnt has a say
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
-_WORTH = 0.015  # by how much another setting must be better than the one that is usually good
+_WORTH = 0.01  # by how much another setting must be better than the one that is usually good
 _TEMPERATURES = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 _ONLINE = ("reconsider_at", "evidence_temperature")  # settings that change neither what is taught nor what is read
 _PLAYED_EVERY = 100  # second thoughts in a rehearsal, whose streams are short
@@ -171,7 +171,7 @@ def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> 
         if values.max() >= curve.max() + _WORTH:
             chosen, curve = best, values
     low, high = _plateau(curve, int(curve.argmax()))
-    cut = float(grid[(low + high) // 2])
+    cut = float(grid[high if blank.takes_highest_cut else (low + high) // 2])
     return Rehearsal(
         threshold=cut,
         share=float(share),

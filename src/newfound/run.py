@@ -3,7 +3,7 @@
     config.json              what it is: method, settings, backbone, threshold, versions, hashes of the other files
     classes.json             the names of the known classes, by id
     model.safetensors        the tail and the head; with bundle also the trunk
-    known.safetensors        what the dictionary starts from: prototypes and the centre they are seen from, or codes
+    known.safetensors        what the dictionary starts from: the model and sums of evidence, prototypes, or codes
     log.csv, threshold.csv   how training went: a row an epoch, a row whenever the threshold moved
     skipped.csv              images that could not be read, if any
 
@@ -41,7 +41,7 @@ from newfound.method import Method, get_method
 from newfound.progress import Reporter
 from newfound.views import Views
 
-FORMAT = 2  # 1 had the methods with prototypes only, in a file of another name
+FORMAT = 3  # 1 had the methods with prototypes only, in a file of another name; 2 did not weigh evidence
 _KNOWN, _KNOWN_1 = "known.safetensors", "prototypes.safetensors"
 _CHECKED = ("classes.json", "model.safetensors", _KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")
@@ -54,7 +54,7 @@ class Run:
 
     config: dict[str, Any]
     classes: list[str]
-    known: dict[str, np.ndarray]  # what its dictionary starts from: prototypes or codes, as the method teaches it
+    known: dict[str, np.ndarray]  # what its dictionary starts from, as the method teaches it
     encoder: Encoder
     method: Method
     log: list[dict[str, float]] = field(default_factory=list)

@@ -19,7 +19,8 @@ class Decisions:
         score: The best similarity at the moment of the decision. For a founder that is the best it had before
             it founded, and -1 if there was nothing to compare it with.
         created: Whether the sample founded its category (``predict``: would found one).
-        cut: What the scores were held against: a sample is new if its score is below the cut.
+        cut: What the scores were held against. Below it a sample fits no category: it is new, or doubtful. One that
+            founds a category with a sample that was doubtful may have a score above it.
         runners_up_category: The next best categories of every sample, best first, in as many columns as were
             asked for; -1 where there are none. For a founder, the ones it came closest to.
         runners_up_score: Their similarities; -1 where there are none.

@@ -16,8 +16,8 @@ class Dictionary(Protocol):
 
     Known categories have the ids 0 .. ``known`` - 1, discovered ones the numbers after them in the order of their
     founding; no id is ever used again. A score says how well a sample fits a category, as a similarity or a log ratio;
-    a sample whose best score is below the threshold is new. Any batching of a stream gives the answers of one sample
-    at a time.
+    one that reaches the threshold for none is new, or doubtful where a dictionary waits for a second like it. Any
+    batching of a stream gives the answers of one sample at a time.
     """
 
     threshold: float

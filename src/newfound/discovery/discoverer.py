@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from newfound.datasets import is_finite, item_name, iter_source
+from newfound.discovery._ledger import Event
 from newfound.discovery.decisions import Decisions
 from newfound.discovery.dictionary import Dictionary
-from newfound.discovery.standing import events_of
+from newfound.discovery.standing import events_of, standing
 from newfound.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Discoverer:
     def __init__(self, encoder: Encoder, dictionary: Dictionary, classes: list[str]) -> None:
         self.encoder, self.dictionary = encoder, dictionary
         self._categories = {i: Category(i, name, "known") for i, name in enumerate(classes)}
+        self.events: list[Event] = []  # all that the dictionary has changed by itself, in order
         self._shown: dict[int, Any] = {}  # exemplars by their number in the stream: the dictionary may move them
 
     def observe(self, source: Any, *, block: int | None = None) -> list[Sighting] | Iterator[Sighting]:
@@ -91,6 +93,17 @@ class Discoverer:
     def categories(self, *, merged: bool = False) -> list[Category]:
         """All living categories by id; with `merged`, also those that live on under another id."""
         return [c for c in self._categories.values() if merged or c.merged_into is None]
+
+    def standing(self, sightings: Iterable[Sighting]) -> list[int | None]:
+        """Where sightings live now, after all that was moved and merged since they were answered.
+
+        Args:
+            sightings: what `observe` has given, from its first image on; those with an error have no category.
+        """
+        given = [s.category for s in sightings]
+        readable = [category for category in given if category is not None]
+        now = iter(standing(self.dictionary, np.array(readable, np.int64), self.events).tolist())
+        return [None if category is None else next(now) for category in given]
 
     def category(self, category: int) -> Category:
         """A category by id; a merged one is followed to where it lives now."""
@@ -127,10 +140,13 @@ class Discoverer:
         out = (self.dictionary.observe if grow else self.dictionary.predict)(encoded.features, runners_up=2)
         if grow:
             self._enter(encoded, out, first)
-        return [
+        sightings = [
             self._sighting(item, row, error, out)
             for item, row, error in zip(encoded.items, encoded.rows, encoded.errors, strict=True)
         ]
+        if grow:
+            self._change_mind()
+        return sightings
 
     def _sighting(self, item: Any, row: int | None, error: Exception | None, out: Decisions) -> Sighting:
         if row is None:
@@ -140,7 +156,7 @@ class Discoverer:
         return Sighting(
             image=item,
             category=identity if identity >= 0 else None,
-            name=self.category(identity).name if identity >= 0 else None,
+            name=self.category(identity).name if identity >= 0 else None,  # as it was when the image was answered
             is_new=bool(out.created[row]),
             score=float(out.score[row]),
             cut=out.cut,
@@ -150,13 +166,18 @@ class Discoverer:
         )
 
     def _enter(self, encoded: Block, out: Decisions, first: int) -> None:
-        """Write down what was answered to a block whose first image is number `first`, and what that changed."""
+        """Write down what was answered to a block whose first image is number `first`."""
         for category in np.unique(out.category[out.created]).tolist():
             self._categories[category] = Category(category, self._default_name(category), "discovered")
         for item, row in zip(encoded.items, encoded.rows, strict=True):
             if row is not None:
                 self._count(self._categories[int(out.category[row])], item, first + row)
-        for event in events_of(self.dictionary):
+
+    def _change_mind(self) -> None:
+        """Follow what the dictionary has moved, merged and dissolved by itself."""
+        events = events_of(self.dictionary)
+        self.events += events
+        for event in events:
             if event.sighting is None:
                 self._take_in(self._categories[event.source], self._categories[event.target])
             else:

@@ -75,7 +75,7 @@ class TwoCovariance:
         means = sums / counts[:, None]
         rest = flat - means[classes]
         inner = rest.T @ rest / (len(rows) - len(means))  # W
-        outer = np.cov(means.T) - inner / counts.mean()  # B: the means also scatter because classes are finite
+        outer = np.cov(means.T) - inner * (1 / counts).mean()  # B: the means also scatter because classes are finite
         inner = _drawn(inner, within) * inflate
         outer = _drawn(outer, between)
         values, vectors = np.linalg.eigh(inner)

@@ -35,7 +35,7 @@ DictionaryName = Literal["bayesian", "prototypes", "online", "three-way", "gauss
 _COSINES = np.round(np.arange(0.10, 0.96, 0.02), 2)
 _LOG_RATIOS = np.arange(-10.0, 31.0, 5.0)
 # What a rehearsal tries; where there is none, the first value is taken.
-_REHEARSED: dict[str, tuple[float, ...]] = {"between": (0.15, 0.1, 0.25), "reconsider_at": (-10.0, -30.0, 0.0, 5.0)}
+_REHEARSED: dict[str, tuple[float, ...]] = {"between": (0.15, 0.1, 0.25), "reconsider_at": (0.0, -30.0, -10.0, 5.0)}
 _MISCOUNT = 0.05
 _LOG_RATIO = 10.0  # what rehearsals come to
 _COSINE, _CENTRED_COSINE = 0.7, 0.4  # the paper's tau_init; what rehearsals come to on centred features

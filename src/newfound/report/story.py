@@ -41,9 +41,9 @@ class Story:
         run: what decided.
         items: the images, in any form that `open_image` takes.
         labels: their true classes, or None if nobody knows them.
-        categories: the ids they were given, merges followed; None for an image that could not be read.
-        created: whether the image founded its category.
-        scores: the similarity that each decision was made on; None for an image that could not be read.
+        categories: the ids of where they stand in the end; None for an image that could not be read.
+        created: whether the image founded a category, if not always the one it ends in.
+        scores: the similarity or log ratio that each decision was made on; None for an image that could not be read.
         names: the name of every category by id.
         known_count: ids below it are known classes, all others discovered.
         table: the scores by method, the run's own first; may be empty.

@@ -45,7 +45,7 @@ def tell(
         run=run,
         items=ordered.items,
         labels=ordered.labels,
-        categories=[None if s.category is None else discoverer.category(s.category).id for s in sightings],
+        categories=discoverer.standing(sightings),
         created=[s.is_new for s in sightings],
         scores=[s.score for s in sightings],
         names={category.id: category.name for category in discoverer.categories()},

@@ -35,6 +35,8 @@ def weighs_evidence(run: Run) -> bool:
 def _cut(story: Story) -> str:
     value = story.run.threshold
     if weighs_evidence(story.run):
+        if getattr(story.run.method.settings, "alone", None) is None:
+            return f"An image founds a category if the evidence for every category, a log ratio, is below {value:.2f}."
         return (
             f"An image is of a category if the evidence for it, a log ratio, is at least {value:.2f}. One below that "
             "for every category is doubtful until a second one like it comes, or new at once if it is far below."

@@ -41,7 +41,7 @@ def _chart(story: Story, founders: list[int]) -> Markup:
     )
     absorbed = len(founders) - len(story.discovered)
     if absorbed > 0:
-        caption += f" {number(absorbed, 'category was', 'categories were')} merged into others later."
+        caption += f" {number(absorbed, 'category was', 'categories were')} merged or dissolved into others later."
     drawing = chart.draw(f"Number of categories against images seen: from {known} to {found}", layers)
     return element("figure", drawing, element("figcaption", caption))
 
@@ -50,13 +50,16 @@ def _strip(story: Story, thumbnails: Thumbnails) -> Markup:
     groups = sorted(story.discovered, key=lambda group: group.id)
     shown = []
     for group in groups[:_STRIP]:
-        first = group.members[0]
+        first = next((member for member in group.members if story.created[member]), group.members[0])
         score = story.scores[first]
-        why = None if score is None else element("small", f"{score:.3f} < {story.cut:.3f}")
+        why = None if score is None else element("small", f"{score:.3f}")
         place = element("small", f"image {first + 1:,}")
         shown.append(element("li", thumbnails.show(first), element("b", group.name), place, why))
     rest = len(groups) - len(shown)
-    caption = "The image that founded each category, and its score for the best one there was, below the cut."
+    caption = (
+        f"The image that founded each category, and its score for the best one there was; the cut is {story.cut:.3f}. "
+        "Where evidence is weighed, a founder may be above it: it fits an earlier image that waited better still."
+    )
     if rest:
         caption += f" {number(rest, 'later one')} not shown."
     strip = element("ol", shown, class_="strip", tabindex=0, aria_label="First images of the discovered categories")
