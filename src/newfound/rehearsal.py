@@ -20,7 +20,7 @@ from torch import Tensor
 
 from newfound.discovery import Dictionary
 from newfound.errors import SettingsError
-from newfound.evaluation import named_right, reliability, score
+from newfound.evaluation import by_name, named_right, reliability, score
 from newfound.features import Encoder
 from newfound.method import Method, Settings
 from newfound.teaching import train
@@ -252,8 +252,9 @@ class Scene:
         out = method.dictionary(known, cut).observe(readings)
         if out.probability is None:
             return None
-        predicted, discovered = _answers(out.category, self.cast.names)
-        right = named_right(self.cast.labels.tolist(), predicted.tolist(), self.cast.names.tolist(), discovered)
+        names = self.cast.names.tolist()
+        predicted, discovered = by_name(out.category, names)
+        right = named_right(self.cast.labels.tolist(), predicted, names, discovered)
         return reliability(out.probability, right).brier
 
 
@@ -324,14 +325,8 @@ def _deal(targets: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np
 def _score(
     dictionary: Dictionary, names: np.ndarray, readings: np.ndarray, labels: np.ndarray, miscount: float = 0.0
 ) -> float:
-    predicted, discovered = _answers(dictionary.observe(readings).category, names)
+    predicted, discovered = by_name(dictionary.observe(readings).category, names.tolist())
     result = score(labels, predicted, known=names.tolist(), discovered=discovered)
     assert result.named is not None, "predictions carry labels"
     off = abs(np.log(result.categories / len(np.unique(labels))))
     return (result.strict.all + result.named.all) / 2 - miscount * off
-
-
-def _answers(category: np.ndarray, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Categories as labels: known ones by name, and which are discovered."""
-    discovered = category >= len(names)
-    return np.where(discovered, category, names[np.minimum(category, len(names) - 1)]), discovered

@@ -33,7 +33,7 @@ from newfound.cache import TokenCache
 from newfound.datasets import load_dataset
 from newfound.discovery import Dictionary, Discoverer, events_of, standing
 from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
-from newfound.evaluation import StreamResult, evaluate_stream
+from newfound.evaluation import StreamResult, by_name, evaluate_stream
 from newfound.evaluation.stream import Answer
 from newfound.features import Encoder
 from newfound.logs import write_csv, write_log
@@ -141,18 +141,14 @@ class Run:
         max_clusters: int | None = None,
     ) -> StreamResult:
         """As `evaluate`, for a stream that `read_stream` has read: other orders or cuts need no image again."""
-        names = np.array(self.classes, dtype=object)
         novelty = self.novelty(features)
-
-        def named(category: np.ndarray) -> tuple[list, np.ndarray]:
-            discovered = category >= len(names)
-            return [int(c) if new else names[c] for c, new in zip(category, discovered, strict=True)], discovered
 
         def decide(order: np.ndarray) -> Answer:
             dictionary = self.dictionary(threshold)
             given = dictionary.observe(features[order]).category
             now = standing(dictionary, given, events_of(dictionary))
-            return *named(given), novelty[order], named(now) if (now != given).any() else None
+            at_once, changed = by_name(given, self.classes), (now != given).any()
+            return *at_once, novelty[order], by_name(now, self.classes) if changed else None
 
         return evaluate_stream(
             decide, labels, self.classes,

@@ -26,8 +26,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="session")
-def teach(fit_tiny, pictures, tiny_pipeline_folder):
-    """teach(method, backbone, cached, **options): a run that knows two classes."""
+def teach(fit_tiny, pictures, tiny_pipeline_folder, tmp_path_factory):
+    """teach(method, backbone, cached, **options): a run that knows two classes.
+
+    Tokens that others have cached were computed in other batches and may differ from one's own in their last bit.
+    """
+    cache = tmp_path_factory.mktemp("conformance-cache")
 
     def train(name: str, backbone: str = CNN, *, cached: bool = True, data=None, **options):
         has = {field.name for field in dataclasses.fields(get_method(name).settings_class)}
@@ -38,7 +42,7 @@ def teach(fit_tiny, pictures, tiny_pipeline_folder):
             options = {"epochs": 6, "batch_size": 6} | options
         chosen = {key: value for key, value in wanted.items() if key in has}
         data = pictures(KNOWN, EACH) if data is None else data
-        return fit_tiny(data, method=name, backbone=backbone, preset="default", **chosen | options)
+        return fit_tiny(data, method=name, backbone=backbone, preset="default", **{"cache": cache} | chosen | options)
 
     return train
 

@@ -29,7 +29,7 @@ from newfound.benchmarks.tables import Column, Values, orders_in_words, plain_cs
 from newfound.cache import TokenCache
 from newfound.discovery import events_of, standing
 from newfound.errors import SettingsError
-from newfound.evaluation import named_right, reliability, score, stream_order
+from newfound.evaluation import by_name, named_right, reliability, score, stream_order
 from newfound.features import Encoder
 from newfound.files import write_text
 from newfound.fitting import launch
@@ -80,9 +80,9 @@ class Learnt:
             dictionary = method.dictionary(known, chosen.threshold)
             out = dictionary.observe(readings[order])
             now = standing(dictionary, out.category, events_of(dictionary))
-            answers, discovered = _named(out.category, labelled.classes)
+            answers, discovered = by_name(out.category, labelled.classes)
             found["scores"].append(score(labels, answers, labelled.classes, discovered).as_dict())
-            later, later_discovered = _named(now, labelled.classes)
+            later, later_discovered = by_name(now, labelled.classes)
             found["standing"].append(score(labels, later, labelled.classes, later_discovered).as_dict())
             if out.probability is not None:
                 right = named_right(labels, answers, labelled.classes, discovered)
@@ -275,11 +275,6 @@ def _identity(setup: Setup, features: str, rule: str, seed: int) -> dict[str, An
 
 def _key(setup: Setup, features: str, rule: str, seed: int) -> str:
     return digest(_identity(setup, features, rule, seed))
-
-
-def _named(category: np.ndarray, classes: list[str]) -> tuple[list, np.ndarray]:
-    discovered = category >= len(classes)
-    return [int(c) if new else classes[c] for c, new in zip(category, discovered, strict=True)], discovered
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

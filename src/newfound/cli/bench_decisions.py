@@ -19,8 +19,8 @@ from newfound.cli.bench_studies import (
     Short,
     Weights,
     seed_list,
+    setup_of,
 )
-from newfound.errors import SettingsError
 
 Features = Annotated[
     list[str] | None,
@@ -51,19 +51,11 @@ def decisions(
 
     \bnewfound bench decisions pets/ --protocol pets --out results/
     """
-    from newfound.backbone import DEFAULT
-    from newfound.benchmarks.cells import OWN, Setup
     from newfound.benchmarks.decisions import FEATURES, FOLDER, caption, run_decisions, table_rows, write
     from newfound.benchmarks.figure_style import require_matplotlib
 
-    if (protocol is None) == (known is None):
-        raise SettingsError(
-            "give one of the two: --protocol NAME for a benchmark, or --known FILE for data of your own."
-        )
     require_matplotlib()  # rather now than after hours
-    setup = Setup(
-        protocol or OWN, data, backbone or DEFAULT, class_seed, orders, short, weights, str(known) if known else None
-    )
+    setup = setup_of(protocol, known, data, backbone, class_seed, orders, short, weights)
     results = run_decisions(
         setup, out, seeds=seed_list(seeds), features=features or tuple(FEATURES), measure=measure, reporter=watcher()
     )

@@ -6,7 +6,7 @@ import shutil
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from newfound.cli._common import FAILED, PARTLY, AsJson, print_json, print_table
 from newfound.cli._settings import parse_settings
 from newfound.errors import SettingsError
 from newfound.files import write_text
+
+if TYPE_CHECKING:
+    from newfound.benchmarks.cells import Setup
 
 _PAPER, _HOW = "The paper's tables and figures", "How it is run"
 _WIDE = 200  # columns of a terminal that has room for oracles, costs and presets too
@@ -137,14 +140,8 @@ def _command(study: Study):
         measure: Measure = True,
         as_json: AsJson = False,
     ) -> None:
-        from newfound.backbone import DEFAULT
-        from newfound.benchmarks.cells import OWN, Setup
         from newfound.benchmarks.running import folder_of, run_study
 
-        if (protocol is None) == (known is None):
-            raise SettingsError(
-                "give one of the two: --protocol NAME for a benchmark, or --known FILE for data of your own."
-            )
         names = tuple(backbone or ())
         if len(names) > 1 and study.name != "backbones":
             raise SettingsError(f"{study.name} takes one --backbone; `newfound bench backbones` compares several.")
@@ -156,10 +153,7 @@ def _command(study: Study):
             preset, parse_settings(settings or [], "ltc", ()), grid.value, tuple(method or ()),
             names if study.name == "backbones" else (),
         )  # fmt: skip
-        setup = Setup(
-            protocol or OWN, data, names[0] if names else DEFAULT, class_seed, orders, short, weights,
-            str(known) if known else None,
-        )  # fmt: skip
+        setup = setup_of(protocol, known, data, names[0] if names else None, class_seed, orders, short, weights)
         record, results = run_study(
             study,
             setup,
@@ -213,6 +207,23 @@ def report(
         print_json({"report": str(path)})
     else:
         typer.echo(str(path))
+
+
+def setup_of(
+    protocol: str | None, known: Path | None, data: str | None, backbone: str | None, class_seed: int | None,
+    orders: int, short: bool, weights: str | None,
+) -> Setup:  # fmt: skip
+    """What the options of a benchmark say of data, backbone and orders."""
+    from newfound.backbone import DEFAULT
+    from newfound.benchmarks.cells import OWN, Setup
+
+    if (protocol is None) == (known is None):
+        raise SettingsError(
+            "give one of the two: --protocol NAME for a benchmark, or --known FILE for data of your own."
+        )
+    return Setup(
+        protocol or OWN, data, backbone or DEFAULT, class_seed, orders, short, weights, str(known) if known else None
+    )
 
 
 def seed_list(text: str) -> list[int]:

@@ -183,3 +183,7 @@ class Register:
         """
         homes = self._categories.resolve(ids)
         return homes if homes.ndim else int(homes)
+
+    def _repr(self, details: str) -> str:
+        discovered = len(self) - self.known
+        return f"{type(self).__name__}({self.known} known and {discovered} discovered categories, {details})"

@@ -69,10 +69,6 @@ class Owned(Register):
         """The part of a state that is kept here."""
         return {**self._categories.state(), "owners": self._owners.view.copy(), "seen": self._seen}
 
-    def _repr(self, details: str) -> str:
-        discovered = len(self) - self.known
-        return f"{type(self).__name__}({self.known} known and {discovered} discovered categories, {details})"
-
 
 def categories_for(known: Any) -> Categories:
     """So many known categories.

@@ -173,10 +173,7 @@ class BayesianDictionary(Register):
         return every - self._seen % every if every else self._block_rows
 
     def __repr__(self) -> str:
-        return (
-            f"BayesianDictionary({self.known} known and {len(self) - self.known} discovered categories, "
-            f"dimension={self.dimension}, threshold={self.threshold:g})"
-        )
+        return self._repr(f"dimension={self.dimension}, threshold={self.threshold:g}")
 
     @property
     def dimension(self) -> int:

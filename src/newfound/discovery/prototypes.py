@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from newfound.discovery._categories import Categories, Register
-from newfound.discovery._exact import Float32s, direction
+from newfound.discovery._categories import Categories
+from newfound.discovery._exact import direction
 from newfound.discovery._features import cosine, unit_rows
 from newfound.discovery._merging import mutual_nearest, sum_in_order
 from newfound.discovery._rows import Rows
 from newfound.discovery._search import Block, Scratch
 from newfound.discovery._stream import judge, stream_fixed, stream_running
+from newfound.discovery._vectors import Vectors
 from newfound.discovery.decisions import Decisions
 from newfound.errors import SettingsError
 
@@ -21,7 +22,7 @@ _PRODUCTS = 1 << 23  # products held at a time, 32 MB: with more prototypes, blo
 _FEWEST = 32  # but not so few that reading the prototypes costs more than multiplying them
 
 
-class PrototypeDictionary(Register):
+class PrototypeDictionary(Vectors):
     """Known and discovered categories, a unit vector each, that name a stream of features and grow with it.
 
     A sample goes to the prototype with the highest cosine similarity (Eq. 5), of equal ones to the lowest id.
@@ -152,29 +153,7 @@ class PrototypeDictionary(Register):
         return self._merge_every - self._seen % self._merge_every if self._merge_every else self._block_rows
 
     def __repr__(self) -> str:
-        return (
-            f"PrototypeDictionary({self.known} known and {len(self) - self.known} discovered categories, "
-            f"dimension={self.dimension}, threshold={self.threshold:g}, update={self._update!r})"
-        )
-
-    @property
-    def dimension(self) -> int:
-        """D, the dimension of features."""
-        return self._prototypes.view.shape[1]
-
-    @property
-    def threshold(self) -> float:
-        """tau: a sample whose best similarity is below it is new. It can be set at any time."""
-        return self._threshold
-
-    @threshold.setter
-    def threshold(self, value: float) -> None:
-        self._threshold = cosine(value, "threshold")
-
-    @property
-    def prototypes(self) -> Float32s:
-        """The prototypes of the living categories, a read-only view."""
-        return self._prototypes.frozen
+        return self._repr(f"dimension={self.dimension}, threshold={self.threshold:g}, update={self._update!r}")
 
     def merge(self, ids: Iterable[int]) -> int:
         """Makes one category of several and returns the id it lives on under.

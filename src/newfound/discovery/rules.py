@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newfound.discovery import _filter
-from newfound.discovery._categories import Categories, Register
+from newfound.discovery._categories import Categories
 from newfound.discovery._exact import Float32s, Float64s, Ints, Similarity, direction, tree_sum
-from newfound.discovery._features import cosine, unit_rows
+from newfound.discovery._features import unit_rows
 from newfound.discovery._merging import sum_in_order
 from newfound.discovery._rows import Rows
+from newfound.discovery._vectors import Vectors
 from newfound.discovery.decisions import Decisions
 from newfound.discovery.ruling import RULES, Membership, Rule, rule_from_state, rule_state
 from newfound.errors import SettingsError
@@ -22,7 +23,7 @@ _FOUNDED = (0.0, 0.0, 0.0, 0.0)  # a founder's membership: scatter, joiners, tot
 _ROUNDING = 1e-12  # far more than adding a lift to a similarity is rounded by
 
 
-class RuleDictionary(Register):
+class RuleDictionary(Vectors):
     """Known and discovered categories, a unit vector each, that name a stream of features by a rule and grow with it.
 
     The rule says which similarity a category asks for and how prototypes move: :class:`OnlinePrototypes` (TALON),
@@ -159,34 +160,12 @@ class RuleDictionary(Register):
         prototypes[row] = self._rule.moved(prototypes[row], sample, total, similarity, self.threshold)
 
     def __repr__(self) -> str:
-        return (
-            f"RuleDictionary({self.known} known and {len(self) - self.known} discovered categories, "
-            f"dimension={self.dimension}, threshold={self.threshold:g}, rule={self._rule})"
-        )
-
-    @property
-    def dimension(self) -> int:
-        """D, the dimension of features."""
-        return self._prototypes.view.shape[1]
+        return self._repr(f"dimension={self.dimension}, threshold={self.threshold:g}, rule={self._rule}")
 
     @property
     def rule(self) -> Rule:
         """How the dictionary decides and learns."""
         return self._rule
-
-    @property
-    def threshold(self) -> float:
-        """The cut of known categories, which the others follow. It can be set at any time."""
-        return self._threshold
-
-    @threshold.setter
-    def threshold(self, value: float) -> None:
-        self._threshold = cosine(value, "threshold")
-
-    @property
-    def prototypes(self) -> Float32s:
-        """The prototypes of the living categories, a read-only view."""
-        return self._prototypes.frozen
 
     @property
     def cuts(self) -> Float64s:

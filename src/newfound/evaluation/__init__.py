@@ -7,13 +7,14 @@
 
 from newfound.evaluation.calibration import Reliability, named_right, reliability
 from newfound.evaluation.score import Accuracy, Scores, score
-from newfound.evaluation.stream import StreamResult, evaluate_stream, stream_order
+from newfound.evaluation.stream import StreamResult, by_name, evaluate_stream, stream_order
 
 __all__ = [
     "Accuracy",
     "Reliability",
     "Scores",
     "StreamResult",
+    "by_name",
     "evaluate_stream",
     "named_right",
     "reliability",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,14 @@ def evaluate_stream(
         changed |= now is not None
         standing.append(score(in_order, now[0], known_labels, now[1], max_clusters) if now else scores[-1])
     return StreamResult(tuple(scores), seed, class_order, tuple(standing) if changed else None)
+
+
+def by_name(category: NDArray[np.int64], classes: Sequence[Any]) -> tuple[list[Any], NDArray[np.bool_]]:
+    """Categories as predictions: the class's own label for the ids of known ones, the id for all others; and a mask of
+    those others, the discovered ones."""
+    discovered = category >= len(classes)
+    pairs = zip(category.tolist(), discovered.tolist(), strict=True)
+    return [number if new else classes[number] for number, new in pairs], discovered
 
 
 def stream_order(samples: int, seed: int, k: int) -> NDArray[np.int64]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from newfound.discovery import (
     BayesianDictionary,
@@ -138,12 +137,8 @@ class ByEvidence:
         return model.arrays() | {"sums": sums, "counts": counts}
 
     def read(self, features: Tensor, known: Known) -> Tensor:
-        # In float64 on the CPU: a reading shall not depend on the device that encoded the image.
-        mean, basis, centre, axes = (
-            torch.from_numpy(np.asarray(known[name])) for name in ("mean", "basis", "centre", "axes")
-        )
-        flat = F.normalize((features.cpu().double() - mean) @ basis, dim=1)
-        return ((flat - centre) @ axes).float()
+        # On the CPU: a reading shall not depend on the device that encoded the image.
+        return torch.from_numpy(TwoCovariance.from_arrays(known).read(features.float().cpu().numpy()))
 
     def dictionary(self, known: Known, threshold: float) -> Dictionary:
         s = self.settings
