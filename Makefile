@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-APT    := chromium
+APT    := chromium postgresql
 
 .PHONY: demo test test-all setup setup-test system lint clean
 demo: setup
@@ -30,9 +30,9 @@ $(VENV)/.ready-test: $(VENV)/.ready
 
 # What tests need from outside PyPI is installed where that is possible; elsewhere those tests skip and say why.
 system:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	@{ command -v chromium && ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(APT) >/dev/null; }; } \
-	  || echo "chromium is not here and cannot be installed: the browser tests will be skipped"
+	  || echo "chromium or PostgreSQL is not here and cannot be installed: the tests that need it will be skipped"
 
 lint: setup-test
 	$(BIN)/ruff check .

@@ -45,3 +45,7 @@ class CacheError(NewfoundError, OSError):
 
 class RunError(NewfoundError, ValueError):
     """A run folder that cannot be read: files missing, damaged, or written by a newer newfound."""
+
+
+class JournalError(NewfoundError, RuntimeError):
+    """A journal that cannot be read or written: full disk, no access, locked, damaged, or of another model."""
