@@ -209,7 +209,7 @@ def test_a_copy_goes_its_own_way():
 
 def test_a_state_with_something_missing_is_refused_by_name():
     state = lived_in().state()
-    for missing in state:
+    for missing in state.keys() - {"pinned", "lapsed"}:  # which older states do not have
         with pytest.raises(SettingsError, match=missing):
             BayesianDictionary.from_state({name: value for name, value in state.items() if name != missing})
 

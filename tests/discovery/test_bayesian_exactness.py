@@ -149,6 +149,7 @@ class PlainLoop:
             if self.groups[own].n == 0:
                 self.events.append(Event("dissolved", seen, None, own, target))
                 self.unite(target, own)
+        self.waiting = {i: True for i in self.waiting if i >= seen - self.memory}
 
     def unite(self, target, gone):
         self.counts[target] += self.counts.pop(gone)

@@ -95,8 +95,9 @@ def test_no_pair_that_gains_enough_is_overlooked(dimension, seed, at_least):
 def test_the_pair_that_gains_most_merges_first_and_what_it_becomes_can_merge_again():
     of = Model(np.array([100.0]), 30)
     sums = np.array([[0.0], [6.0], [0.2], [0.1]])
-    assert unions(of, sums, np.array([1, 1, 1, 1]), 0.0) == [(2, 3), (0, 2)]  # 0.2 and 0.1 are furthest from 0
-    assert unions(of, sums, np.array([1, 1, 1, 1]), 50.0) == []
+    free = np.zeros(4, bool)
+    assert unions(of, sums, np.array([1, 1, 1, 1]), free, 0.0) == [(2, 3), (0, 2)]  # 0.2 and 0.1 are furthest from 0
+    assert unions(of, sums, np.array([1, 1, 1, 1]), free, 50.0) == []
 
 
 @settings(max_examples=40, deadline=None)

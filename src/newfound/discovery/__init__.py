@@ -6,7 +6,6 @@ from newfound.discovery.codes import CodeDictionary, majority_codes
 from newfound.discovery.coding import Coding, GroupArgmax, SignCode, TopK
 from newfound.discovery.decisions import Decisions
 from newfound.discovery.dictionary import Dictionary
-from newfound.discovery.discoverer import Category, Discoverer, Sighting
 from newfound.discovery.leaders import LeaderDictionary, lead
 from newfound.discovery.prototypes import PrototypeDictionary
 from newfound.discovery.rules import RuleDictionary
@@ -16,12 +15,10 @@ from newfound.discovery.two_covariance import TwoCovariance, class_sums, scatter
 
 __all__ = [
     "BayesianDictionary",
-    "Category",
     "CodeDictionary",
     "Coding",
     "Decisions",
     "Dictionary",
-    "Discoverer",
     "Event",
     "GaussianExpansion",
     "GroupArgmax",
@@ -29,7 +26,6 @@ __all__ = [
     "OnlinePrototypes",
     "PrototypeDictionary",
     "RuleDictionary",
-    "Sighting",
     "SignCode",
     "ThreeWay",
     "TopK",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound.discovery._edits import Given, Moves, given, moves
 from newfound.discovery._exact import Ints
 from newfound.discovery._rows import Rows
 from newfound.errors import SettingsError
@@ -40,6 +42,20 @@ class Categories:
         self.counts.append(np.zeros(founded, np.int64))
         np.add.at(self.counts.view, chosen, 1)
         return chosen
+
+    def places(self, ids: Ints) -> Ints:
+        """The rows of living ids, and of those to come if they are founded one after the other."""
+        later = ids - self.next_id
+        return np.where(later < 0, np.searchsorted(self.ids.view, ids), len(self) + later)
+
+    def move(self, moves: Moves) -> None:
+        """Counts sightings as members of another category, a new one if they found it."""
+        if moves.founds:
+            self.ids.append(np.array([self.next_id]))
+            self.counts.append(np.zeros(1, np.int64))
+            self.next_id += 1
+        np.subtract.at(self.counts.view, moves.sources, 1)
+        self.counts.view[moves.target] += len(moves.sources)
 
     def resolve(self, ids: Any) -> Ints:
         """The ids under which ``ids`` live on; -1 stays -1.
@@ -136,8 +152,8 @@ class Categories:
         return categories
 
 
-class Register:
-    """What a dictionary says of its categories, whatever they are made of."""
+class Register(ABC):
+    """What a dictionary says of its categories, and is told of them, whatever they are made of."""
 
     _categories: Categories
     _seen = 0
@@ -183,6 +199,60 @@ class Register:
         """
         homes = self._categories.resolve(ids)
         return homes if homes.ndim else int(homes)
+
+    def reassign(self, numbers: Any, features: Any, sources: Any, target: int | None = None) -> int:
+        """Puts sightings where a person says that they belong, and returns the id of that category.
+
+        Members move, and evidence as far as the dictionary learns from members. A discovered category that is left
+        without any dissolves: its id becomes an alias of the target. A known one stays. Sightings that belong to the
+        target already stay as they are.
+
+        Args:
+            numbers: ``[m]``: which ones, counted from 0 over the whole stream, in any order.
+            features: ``[m, D]``: what they were decided on.
+            sources: ``[m]``: the ids that they belong to now, or aliases of these.
+            target: The id that they belong to, or an alias of it. None: they found a category, which gets the next id.
+
+        Raises:
+            FeatureError: Features that :meth:`observe` would refuse; nothing has changed then.
+            SettingsError: Lengths that do not fit, repeated numbers or unseen ones, ids that were never given out, or
+                sources that cannot be right; nothing has changed then.
+        """
+        readings = self._read(features)
+        told = moves(self._categories, self._seen, len(readings), numbers, sources, target)
+        survivor = self._categories.next_id if told.founds else int(self.ids[told.target])
+        self._rehome(told, readings[told.order])
+        return survivor
+
+    def admit(self, features: Any, categories: Any, pinned: Any = None) -> None:
+        """Takes in samples whose answers are given, in order, as if they had been observed and answered so.
+
+        Nothing merges or is reconsidered on the way. How samples are cut into calls changes nothing.
+
+        Args:
+            features: ``[n, D]``.
+            categories: ``[n]``: the id of each. The next id founds its category.
+            pinned: ``[n]``: whether a person has put the sample there; None: nobody has.
+
+        Raises:
+            FeatureError: Features that :meth:`observe` would refuse; nothing has changed then.
+            SettingsError: Lengths that do not fit, or an id that is neither living nor the next; nothing has changed.
+        """
+        readings = self._read(features)
+        self._take_in(readings, given(self._categories, len(readings), categories, pinned))
+        self._seen += len(readings)
+
+    @abstractmethod
+    def _read(self, features: Any) -> NDArray[Any]:
+        """Features as the checked rows that the dictionary works with."""
+
+    @abstractmethod
+    def _rehome(self, moves: Moves, readings: NDArray[Any]) -> None:
+        """Applies :meth:`reassign`; the readings are in the order of the moves."""
+
+    @abstractmethod
+    def _take_in(self, readings: NDArray[Any], given: Given) -> None:
+        """Applies :meth:`admit`, without counting what was seen."""
 
     def _repr(self, details: str) -> str:
         discovered = len(self) - self.known

@@ -41,9 +41,10 @@ class Event:
 class Candidates:
     """Doubtful sightings that wait for a second one of their kind, oldest first: a row of evidence each."""
 
-    def __init__(self, evidence: Evidence, sightings: Ints, homes: Ints) -> None:
+    def __init__(self, evidence: Evidence, sightings: Ints, homes: Ints, lapsed: Ints) -> None:
         self.evidence = evidence
         self.sightings, self.homes = Rows(sightings), Rows(homes)  # numbers in the stream, ids they were answered with
+        self.lapsed = Rows(lapsed)  # those that waited in vain: they are no evidence for the category they have
 
     def append(self, reading: Float32s, sighting: int, home: int) -> int:
         self.sightings.append(np.array([sighting]))
@@ -55,13 +56,30 @@ class Candidates:
         self.sightings.keep(left)
         self.homes.keep(left)
 
+    def lapse(self, before: int) -> None:
+        """Ends the waiting of sightings with a lower number: they stay what they were answered with."""
+        late = self.sightings.view < before
+        if late.any():
+            self.lapsed.append(self.sightings.view[late])
+            self.keep(~late)
+
+    def no_evidence(self, sightings: Ints) -> NDArray[np.bool_]:
+        """Which of these sightings wait, or did in vain."""
+        return np.isin(sightings, self.sightings.view) | np.isin(sightings, self.lapsed.view)
+
+    def settle(self, sightings: Ints) -> None:
+        """Strikes these sightings off: they are evidence from now on."""
+        self.keep(~np.isin(self.sightings.view, sightings))
+        self.lapsed.keep(~np.isin(self.lapsed.view, sightings))
+
 
 class Memory:
-    """The last ``limit`` sightings: their readings, and the ids of the categories they belong to (or of aliases)."""
+    """The last ``limit`` sightings: their readings, the ids of the categories they belong to (or of aliases), and
+    whether they are pinned there: a person has said so."""
 
-    def __init__(self, limit: int, readings: Float32s, homes: Ints) -> None:
+    def __init__(self, limit: int, readings: Float32s, homes: Ints, pinned: NDArray[np.bool_]) -> None:
         self.limit = limit
-        self._readings, self._homes = Rows(readings), Rows(homes)
+        self._readings, self._homes, self._pinned = Rows(readings), Rows(homes), Rows(pinned)
 
     @property
     def readings(self) -> Float32s:
@@ -71,15 +89,21 @@ class Memory:
     def homes(self) -> Ints:
         return self._homes.view[-self.limit :] if self.limit else self._homes.view[:0]
 
-    def append(self, readings: Float32s, homes: Ints) -> None:
+    @property
+    def pinned(self) -> NDArray[np.bool_]:
+        return self._pinned.view[-self.limit :] if self.limit else self._pinned.view[:0]
+
+    def append(self, readings: Float32s, homes: Ints, pinned: NDArray[np.bool_]) -> None:
         if not self.limit:
             return
-        self._readings.append(readings)
-        self._homes.append(homes)
+        self._readings.append(readings[-self.limit :])
+        self._homes.append(homes[-self.limit :])
+        self._pinned.append(pinned[-self.limit :])
         if len(self._homes) > 2 * self.limit:  # seldom enough that dropping the oldest costs little
             left = np.arange(len(self._homes)) >= len(self._homes) - self.limit
             self._readings.keep(left)
             self._homes.keep(left)
+            self._pinned.keep(left)
 
 
 @dataclass
@@ -148,6 +172,8 @@ class Ledger:
             "waiting_homes": self.candidates.homes.view.copy(),
             "remembered": self.memory.readings.copy(),
             "remembered_homes": self.memory.homes.copy(),
+            "pinned": self.memory.pinned.copy(),
+            "lapsed": self.candidates.lapsed.view.copy(),
             "events": np.array(numbers, np.int64).reshape(-1, 5),
         }
 
@@ -168,6 +194,9 @@ class Ledger:
             part[name] = np.asarray(state[name], np.int64)
             if part[name].shape[1:] != ((5,) if name == "events" else ()):
                 raise SettingsError(f"{name} of this state has the shape {[*part[name].shape]}: it is damaged")
+        # States that were written before people could move sightings have neither.
+        pinned = np.asarray(state.get("pinned", np.zeros(len(part["remembered"]), bool)), bool)
+        lapsed = np.asarray(state.get("lapsed", []), np.int64)
         self.categories = Categories.from_state(state)
         living, waiting = self.categories.ids.view, part["waiting_sightings"]
         homes = np.concatenate([part["waiting_homes"], part["remembered_homes"]])
@@ -176,12 +205,15 @@ class Ledger:
             len(living) == len(part["sums"]) == len(part["evidence"]) == len(part["members"])
             and len(waiting) == len(part["waiting"]) == len(part["waiting_homes"])
             and len(part["remembered"]) == len(part["remembered_homes"]) == min(self.memory.limit, seen)
+            and pinned.shape == part["remembered_homes"].shape
             and (part["evidence"] >= 1).all()
             and (part["members"] >= part["evidence"]).all()
             and self.categories.counts.view.sum() == seen
             and (self.categories.counts.view >= 0).all()
             and (np.diff(waiting, prepend=-1) > 0).all()
             and (waiting < seen).all()
+            and (np.diff(lapsed, prepend=-1) > 0).all()
+            and (lapsed < seen).all()
             and _between(homes, 0, self.categories.next_id)
             and _between(kinds, 0, len(_KINDS))
             and _between(at, 1, seen + 1)
@@ -192,8 +224,9 @@ class Ledger:
         self.evidence = Evidence(model, prior, part["sums"], part["evidence"], part["members"])
         ones = np.ones(len(waiting), np.int64)
         rows_waiting = Evidence(model, prior, part["waiting"], ones, ones)
-        self.candidates = Candidates(rows_waiting, waiting, part["waiting_homes"])
-        self.memory = Memory(self.memory.limit, part["remembered"].astype(np.float32), part["remembered_homes"])
+        self.candidates = Candidates(rows_waiting, waiting, part["waiting_homes"], lapsed)
+        readings = part["remembered"].astype(np.float32)
+        self.memory = Memory(self.memory.limit, readings, part["remembered_homes"], pinned)
         self.events = [
             Event(_KINDS[kind], at, None if sighting < 0 else sighting, source, target)
             for kind, at, sighting, source, target in part["events"].tolist()

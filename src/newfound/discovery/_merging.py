@@ -1,11 +1,13 @@
-"""Which discovered prototypes have turned out to be one and the same."""
+"""Which discovered prototypes have turned out to be one and the same, and sums of members in the order they came."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from newfound.discovery import _filter
-from newfound.discovery._exact import Float32s, Float64s, Ints, Similarity
+from newfound.discovery._exact import Float32s, Float64s, Ints, Similarity, chunk_rows
 
 
 def mutual_nearest(prototypes: Float32s, at: float, block: int) -> list[tuple[int, int]]:
@@ -38,9 +40,28 @@ def _mates(prototypes: Float32s, part: slice, at: float, similarity: Similarity)
     return mates
 
 
-def sum_in_order(rows: Float64s) -> Float64s:
+def sum_in_order(rows: Float32s | Float64s) -> Float64s:
     """The sum of the rows, added one after the other."""
-    total = np.zeros(rows.shape[1])
-    for row in rows:
-        total += row
-    return total
+    return add_in_order(np.zeros(rows.shape[1]), rows)[0]
+
+
+def add_in_order(total: Float64s, rows: Float32s | Float64s) -> tuple[Float64s, Float64s]:
+    """``total`` with the rows added one after the other, and the last of the sums on the way that is not zero.
+
+    The latter is zero if there is none. Every sum on the way is a result of its own, so none is regrouped.
+    """
+    last, step = np.zeros_like(total), chunk_rows(len(total))
+    for start in range(0, len(rows), step):
+        sums = np.add.accumulate(np.concatenate([total[None], rows[start : start + step]]), axis=0)[1:]
+        total = sums[-1]
+        there = [-1] if total.any() else np.flatnonzero(sums.any(axis=1))[-1:]
+        last = sums[there[0]] if len(there) else last
+    return total, last
+
+
+def by_row(rows: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each distinct row of the samples ``which``, ascending, and the samples that have it, in their order."""
+    order = which[np.argsort(rows[which], kind="stable")]
+    starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
+    for samples in np.split(order, starts[1:]) if len(order) else ():
+        yield int(rows[samples[0]]), samples

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newfound.discovery._categories import Categories, Register
+from newfound.discovery._edits import integers
 from newfound.discovery._exact import Ints
 from newfound.discovery._rows import Rows
 from newfound.errors import SettingsError
@@ -38,10 +39,7 @@ class Owned(Register):
 
         Samples may be members of what samples before them found.
         """
-        later = ids - self._categories.next_id
-        places = np.where(later < 0, np.searchsorted(self.ids, ids), len(self) + later)
-        chosen = self._categories.enter(places, created)
-        self._seen += len(ids)
+        chosen = self._categories.enter(self._categories.places(ids), created)
         return self.ids[chosen]
 
     @property
@@ -59,11 +57,16 @@ class Owned(Register):
             SettingsError: No ids, an id that was never given out, or two known categories.
         """
         group = self._categories.rows_to_merge(ids)
-        merged = self.ids[group]
+        survivor = int(self.ids[group[0]])
+        self._unite([group])
+        return survivor
+
+    def _unite(self, groups: list[list[int]]) -> None:
+        """Merges each group of categories into its first, which then owns all their rows."""
         owners = self._owners.view
-        owners[np.isin(owners, merged)] = merged[0]
-        self._categories.unite([group])
-        return int(merged[0])
+        for home, *others in groups:
+            owners[np.isin(owners, self.ids[others])] = self.ids[home]
+        self._categories.unite(groups)
 
     def _book(self) -> dict[str, Any]:
         """The part of a state that is kept here."""
@@ -91,7 +94,7 @@ def majority(groups: Ints, targets: Any) -> Ints:
     Raises:
         SettingsError: Targets that are not one class, 0 or above, for each sample.
     """
-    classes = _integers(targets, len(groups), "target", "sample")
+    classes = integers(targets, len(groups), "target", "sample")
     if (classes < 0).any():
         raise SettingsError(f"target {classes.min()}: classes are numbered from 0 up")
     pairs, votes = np.unique(np.stack([groups, classes], axis=1), axis=0, return_counts=True)
@@ -102,18 +105,9 @@ def majority(groups: Ints, targets: Any) -> Ints:
 
 def _living(owners: Any, rows: int, ids: Ints) -> Ints:
     """``owners`` as an array, each one of the living ``ids``."""
-    array = _integers(owners, rows, "owner", "row")
+    array = integers(owners, rows, "owner", "row")
     strangers = np.flatnonzero(~np.isin(array, ids))
     if strangers.size:
         row = strangers[0]
         raise SettingsError(f"row {row} belongs to category {array[row]}, but there is no such category")
     return array
-
-
-def _integers(values: Any, number: int, what: str, of: str) -> Ints:
-    array = np.asarray(values)
-    if array.shape != (number,):
-        raise SettingsError(f"there must be one {what} for each {of}, {number} in all, got the shape {[*array.shape]}")
-    if array.size and array.dtype.kind not in "iu":
-        raise SettingsError(f"{what}s are integers, not {array.dtype}")
-    return array.astype(np.int64)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from newfound.discovery._evidence import Model
 from newfound.discovery._exact import Float64s, Ints, chunk_rows, tree_sum
@@ -93,27 +94,36 @@ class Explanations:
         self._explained[row] = self._explain(self._sums[row], self._counts[row])
 
 
-def unions(model: Model, sums: Float64s, counts: Ints, at_least: float) -> list[tuple[int, int]]:
+def unions(
+    model: Model, sums: Float64s, counts: Ints, apart: NDArray[np.bool_], at_least: float
+) -> list[tuple[int, int]]:
     """The pairs of rows to merge one after the other, the higher into the lower.
 
-    Always the pair that gains most, and at least ``at_least``; of equal ones the one with the lowest rows.
+    Always the pair that gains most, and at least ``at_least``; of equal ones the one with the lowest rows. No two that
+    are to stay ``apart`` from each other become one, not by way of a third either.
     """
+    apart = apart.copy()
     rows = Explanations(model, sums, counts)
     alive = np.ones(len(sums), bool)
-    pairs = _worthwhile(rows, *rows.near(at_least), at_least)
+    pairs = _worthwhile(rows, *rows.near(at_least), apart, at_least)
     merged = []
     while pairs:
         low, high = min(pairs, key=lambda pair: (-pairs[pair], pair))
         merged.append((low, high))
         rows.unite(low, high)
         alive[high] = False
+        apart[low] |= apart[high]
         pairs = {pair: gain for pair, gain in pairs.items() if not {low, high} & set(pair)}
         others = np.flatnonzero(alive)
         others = others[others != low]
-        pairs |= _worthwhile(rows, np.minimum(others, low), np.maximum(others, low), at_least)
+        pairs |= _worthwhile(rows, np.minimum(others, low), np.maximum(others, low), apart, at_least)
     return merged
 
 
-def _worthwhile(rows: Explanations, low: Ints, high: Ints, at_least: float) -> dict[tuple[int, int], float]:
+def _worthwhile(
+    rows: Explanations, low: Ints, high: Ints, apart: NDArray[np.bool_], at_least: float
+) -> dict[tuple[int, int], float]:
+    may = ~(apart[low] & apart[high])
+    low, high = low[may], high[may]
     pairs = zip(low.tolist(), high.tolist(), rows.gains(low, high).tolist(), strict=True)
     return {(i, j): gain for i, j, gain in pairs if gain >= at_least}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from newfound.discovery._categories import Register
 from newfound.discovery._exact import Float32s
-from newfound.discovery._features import cosine
+from newfound.discovery._features import cosine, unit_rows
 from newfound.discovery._rows import Rows
 
 
@@ -12,6 +14,9 @@ class Vectors(Register):
     """A prototype for each living category, and a cosine that samples are held against."""
 
     _prototypes: Rows
+
+    def _read(self, features: Any) -> Float32s:
+        return unit_rows(features, "feature", self.dimension)
 
     @property
     def dimension(self) -> int:

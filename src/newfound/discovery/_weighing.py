@@ -77,7 +77,7 @@ class Weighing:
         answers.write()
         part = slice(start, start + len(rows))
         ledger.categories.enter(rows, into.created[part])
-        ledger.memory.append(self._readings, into.category[part])
+        ledger.memory.append(self._readings, into.category[part], np.zeros(len(rows), bool))
         self._settle_candidates(met, seen + len(rows))
 
     def _settle_candidates(self, met: list[tuple[int, int, int]], seen: int) -> None:

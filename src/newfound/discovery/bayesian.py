@@ -9,9 +9,11 @@ import numpy as np
 
 from newfound.discovery._categories import Categories, Register
 from newfound.discovery._checks import labelled, number, variances, whitened, whole
+from newfound.discovery._edits import Given, Moves
 from newfound.discovery._evidence import Evidence, Model, Prior
 from newfound.discovery._exact import Float32s
 from newfound.discovery._ledger import Candidates, Event, Ledger, Memory
+from newfound.discovery._told import rehome, take_in
 from newfound.discovery._weighing import Weighing
 from newfound.discovery.decisions import Decisions
 from newfound.discovery.second_thoughts import merge_twins, reconsider
@@ -53,11 +55,16 @@ class BayesianDictionary(Register):
             Members of a known category are its labelled readings and the samples that joined it.
         discount: See ``concentration``; from 0 to below 1.
         reconsider_every: After every so many observed samples, counted over all batches, the last ``memory`` ones are
-            looked at again (:func:`~newfound.discovery.second_thoughts.reconsider`). None never does.
+            looked at again (:func:`~newfound.discovery.second_thoughts.reconsider`), and candidates older than these
+            stop waiting. None never does.
         reconsider_at: The log ratio from which on a sample moves to a category that fits it better than its own.
         memory: See ``reconsider_every``.
         merge_at: After that, discovered categories merge, the best pair first, while explaining them as one gains at
             least so much log density. None merges none.
+
+    Sightings that a person moves (:meth:`reassign`) take their evidence along; that is no event. Candidates among them
+    stop waiting and become evidence, even those that belong to the target already. All are pinned, as are samples that
+    are admitted so: second thoughts never move them, nor merge two categories that both have remembered ones.
 
     The score of a sample is its best log ratio with a category, the prior included; -1e30 if there is none. Its
     probabilities are the softmax of (log ratio - threshold) / temperature over the categories (at most the best 32 of
@@ -114,12 +121,13 @@ class BayesianDictionary(Register):
         rows, numbers = labelled(sums, counts, model.dimension)
         none = np.empty((0, model.dimension))
         some = np.empty(0, np.int64)
+        limit = 0 if reconsider_every is None else self._memory
         self._categories = Categories(len(rows))
         self._ledger = Ledger(
             categories=self._categories,
             evidence=Evidence(model, prior, rows, numbers, numbers),
-            candidates=Candidates(Evidence(model, prior, none, some, some), some, some),
-            memory=Memory(0 if reconsider_every is None else self._memory, none.astype(np.float32), some),
+            candidates=Candidates(Evidence(model, prior, none, some, some), some, some, some),
+            memory=Memory(limit, none.astype(np.float32), some, np.empty(0, bool)),
             events=[],
             learn_known=bool(learn_known),
         )
@@ -134,7 +142,7 @@ class BayesianDictionary(Register):
         Raises:
             FeatureError: The wrong dimension, or a row that is NaN, infinite or beyond 1e9; nothing has changed then.
         """
-        readings = whitened(features, self.dimension)
+        readings = self._read(features)
         decisions = Decisions.blank(len(readings), self.threshold, runners_up, probabilities=True)
         start = 0
         while start < len(readings):
@@ -154,12 +162,21 @@ class BayesianDictionary(Register):
         A sample that would found a category, alone or with a candidate, has the category -1 and ``created`` set; a
         doubtful one has its best category. Arguments and errors are those of :meth:`observe`.
         """
-        readings = whitened(features, self.dimension)
+        readings = self._read(features)
         decisions = Decisions.blank(len(readings), self.threshold, runners_up, probabilities=True)
         step = self._block_size()
         for start in range(0, len(readings), step):
             self._weigh(readings[start : start + step], grow=False).predict(decisions, start)
         return decisions
+
+    def _read(self, features: Any) -> Float32s:
+        return whitened(features, self.dimension)
+
+    def _rehome(self, moves: Moves, readings: Float32s) -> None:
+        rehome(self._ledger, moves, readings, self._seen)
+
+    def _take_in(self, readings: Float32s, given: Given) -> None:
+        take_in(self._ledger, readings, given)
 
     def _weigh(self, readings: Float32s, *, grow: bool) -> Weighing:
         return Weighing(readings, self._ledger, self._threshold, self._alone, self._temperature, grow=grow)

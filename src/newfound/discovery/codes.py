@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from newfound.discovery import _hamming
 from newfound.discovery._categories import Categories
+from newfound.discovery._edits import Given, Moves
 from newfound.discovery._exact import Ints
 from newfound.discovery._features import cosine
 from newfound.discovery._hamming import Words
@@ -41,6 +43,11 @@ class CodeDictionary(Owned):
 
     **Any batching gives exactly the answers of one reading at a time**: distances are whole numbers, and within a
     batch a reading meets the codes that were there before it and no others.
+
+    A code belongs to one category. With a sighting that a person moves (:meth:`reassign`), its code goes to the target
+    if nobody has it, or if its discovered owner has no other members left: that one dissolves, and all its codes go.
+    Else it stays, since others may share it. A category founded by such sightings alone has a code that is not found
+    as long as the older owner has it. Pinned samples that are admitted bring a code that nobody has.
 
     Args:
         codes: The codes of the known categories, in the order in which they win ties: bits ``[M, dimension]``, or
@@ -87,7 +94,7 @@ class CodeDictionary(Owned):
         Raises:
             FeatureError: The wrong dimension, or a row that is NaN or infinite; nothing has changed then.
         """
-        batch = _Batch(self._words(features))
+        batch = _Batch(self._read(features))
         decisions = Decisions.blank(len(batch.words), self._cut, runners_up)
         size = len(self._codes)
         founders = self._founders(batch)
@@ -97,6 +104,7 @@ class CodeDictionary(Owned):
         self._add_rows(len(founders))
         self._judge(batch, size + np.searchsorted(founders, np.arange(len(batch.words))), decisions)
         decisions.category[:] = self._enter(decisions.category, decisions.created)
+        self._seen += len(decisions)
         return decisions
 
     def predict(self, features: Any, runners_up: int = 0) -> Decisions:
@@ -105,13 +113,38 @@ class CodeDictionary(Owned):
         A reading that would found a category has the category -1 and ``created`` set. Arguments and errors are
         those of :meth:`observe`.
         """
-        batch = _Batch(self._words(features))
+        batch = _Batch(self._read(features))
         decisions = Decisions.blank(len(batch.words), self._cut, runners_up)
         self._judge(batch, np.full(len(batch.words), len(self._codes)), decisions)
         return decisions
 
-    def _words(self, features: Any) -> Words:
+    def _read(self, features: Any) -> Words:
         return _hamming.pack(self._coding.bits(real_rows(features, "reading", self.dimension)))
+
+    def _rehome(self, moves: Moves, readings: Words) -> None:
+        self._categories.move(moves)
+        target = int(self.ids[moves.target])
+        self._unite(moves.emptied(self.counts, self.known))
+        words = readings[moves.leaving]
+        self._add_codes(words, np.full(len(words), target), np.zeros(len(words), bool))
+        if not (self.owners == target).any() and moves.founds:
+            self._add_codes(words[:1], np.array([target]), np.array([True]))
+
+    def _take_in(self, readings: Words, given: Given) -> None:
+        some = given.created | given.pinned
+        self._add_codes(readings[some], given.ids[some], given.created[some])
+        self._enter(given.ids, given.created)
+
+    def _add_codes(self, words: Words, owners: Ints, anyway: NDArray[np.bool_]) -> None:
+        """Gives codes that nobody has to ``owners``, in order; ``anyway``: also behind one that has the same."""
+        added: list[int] = []
+        size = len(self._codes)
+        for i, key in enumerate(_hamming.flat(words).tolist()):
+            if anyway[i] or key not in self._oldest:
+                self._oldest.setdefault(key, size + len(added))
+                added.append(i)
+        self._codes.append(words[added])
+        self._owners.append(owners[added])
 
     def _founders(self, batch: _Batch) -> Ints:
         """The samples that found a category, ascending.

@@ -63,6 +63,12 @@ class Dictionary(Protocol):
     def merge(self, ids: Iterable[int]) -> int:
         """Makes one category of several and returns the id it lives on under."""
 
+    def reassign(self, numbers: Any, features: Any, sources: Any, target: int | None = None) -> int:
+        """Puts sightings where a person says that they belong, None: into a new category; returns its id."""
+
+    def admit(self, features: Any, categories: Any, pinned: Any = None) -> None:
+        """Takes in samples whose answers are given, in order; the next id founds a category."""
+
     def state(self) -> dict[str, Any]:
         """All that the dictionary is, as arrays (copies) and plain values."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from newfound.discovery._categories import Categories
+from newfound.discovery._edits import Given, Moves
 from newfound.discovery._exact import Float32s, Ints
 from newfound.discovery._features import unit_rows
 from newfound.discovery._owned import Owned, categories_for, majority
@@ -26,6 +27,9 @@ class LeaderDictionary(Owned):
 
     The search is that of a :class:`PrototypeDictionary` over the leaders, so its promise holds: any batching gives
     exactly the ids and scores of one sample at a time.
+
+    A sighting that a person moves (:meth:`reassign`) leads from then on: what is like it goes where it went. So do
+    pinned ones that are admitted.
 
     Args:
         leaders: ``[M, D]``, oldest first, for instance from :func:`lead`. M may be 0.
@@ -65,6 +69,7 @@ class LeaderDictionary(Owned):
         out = self._leaders.observe(features, self._enough(runners_up))
         self._add_rows(int(out.created.sum()))
         category = self._enter(self._names(out.category), out.created)
+        self._seen += len(out)
         return self._decisions(out, category, runners_up)
 
     def predict(self, features: Any, runners_up: int = 0) -> Decisions:
@@ -75,6 +80,48 @@ class LeaderDictionary(Owned):
         """
         out = self._leaders.predict(features, self._enough(runners_up))
         return self._decisions(out, self._names(out.category), runners_up)
+
+    def _read(self, features: Any) -> Float32s:
+        return unit_rows(features, "feature", self.dimension)
+
+    def _rehome(self, moves: Moves, readings: Float32s) -> None:
+        self._categories.move(moves)
+        target = int(self.ids[moves.target])
+        self._unite(moves.emptied(self.counts, self.known))
+        for sample in readings[moves.leaving]:
+            self._put_at_the_head(sample, target)
+
+    def _take_in(self, readings: Float32s, given: Given) -> None:
+        start = 0
+        for end in [*np.flatnonzero(given.pinned).tolist(), len(readings)]:
+            founders = start + np.flatnonzero(given.created[start:end])
+            self._add_leaders(readings[founders], given.ids[founders])
+            if end < len(readings):
+                self._put_at_the_head(readings[end], int(given.ids[end]))
+            start = end + 1
+        self._enter(given.ids, given.created)
+
+    def _put_at_the_head(self, sample: Float32s, owner: int) -> None:
+        """Makes a sample lead, so that what is like it goes to ``owner``.
+
+        Of equal leaders the oldest is found, so that one changes hands. A discovered category which owned nothing else
+        gets a copy, behind it.
+        """
+        leaders, owners = self.leaders, self._owners.view
+        same = np.flatnonzero(leaders[:, 0] == sample[0])  # a quick look that leaves few
+        same = same[(leaders[same] == sample).all(axis=1)]
+        heir = owner
+        if same.size:
+            heir = owners.item(same[0])
+            owners[same[0]] = owner
+            if heir < self.known or (owners == heir).any():
+                return
+        self._add_leaders(sample[None], np.array([heir]))
+
+    def _add_leaders(self, samples: Float32s, owners: Ints) -> None:
+        rows = len(self._leaders)
+        self._leaders.admit(samples, np.arange(rows, rows + len(samples)))
+        self._owners.append(owners)
 
     def _enough(self, runners_up: int) -> int:
         """How many leaders to ask for, so that so many other categories are surely among them.

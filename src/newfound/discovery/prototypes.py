@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from newfound.discovery._categories import Categories
-from newfound.discovery._exact import direction
+from newfound.discovery._edits import Given, Moves
+from newfound.discovery._exact import Float32s, direction
 from newfound.discovery._features import cosine, unit_rows
-from newfound.discovery._merging import mutual_nearest, sum_in_order
+from newfound.discovery._merging import add_in_order, by_row, mutual_nearest, sum_in_order
 from newfound.discovery._rows import Rows
 from newfound.discovery._search import Block, Scratch
 from newfound.discovery._stream import judge, stream_fixed, stream_running
@@ -64,6 +65,9 @@ class PrototypeDictionary(Vectors):
     with ``update="running"``, the direction of all members' sum. The lower id lives on; the higher one becomes
     its alias and leaves the search. Answers given before stay valid: :meth:`resolve` says where an id lives.
 
+    Sightings that a person moves (:meth:`reassign`) take their part of running sums along; fixed prototypes stay. A
+    category that they found has the direction of their sum, added in the order of the stream.
+
     Raises:
         FeatureError: Prototypes that are not ``[K, D]``, or a row that is NaN, infinite or zero.
         SettingsError: A setting that cannot be.
@@ -111,7 +115,7 @@ class PrototypeDictionary(Vectors):
         Raises:
             FeatureError: The wrong dimension, or a row that is NaN, infinite or zero; nothing has changed then.
         """
-        samples = unit_rows(features, "feature", self.dimension)
+        samples = self._read(features)
         decisions = Decisions.blank(len(samples), self.threshold, runners_up)
         scratch, start, k = Scratch(self.dimension), 0, runners_up + 1
         while start < len(samples):
@@ -135,7 +139,7 @@ class PrototypeDictionary(Vectors):
         A sample that would found a category has the category -1 and ``created`` set. Arguments and errors are
         those of :meth:`observe`.
         """
-        samples = unit_rows(features, "feature", self.dimension)
+        samples = self._read(features)
         decisions = Decisions.blank(len(samples), self.threshold, runners_up)
         scratch, step = Scratch(self.dimension), self._block_size()
         for start in range(0, len(samples), step):
@@ -187,11 +191,45 @@ class PrototypeDictionary(Vectors):
             prototypes[home] = direction(total, otherwise=prototypes[home])
             if running:
                 sums[home - self.known] = total
+        self._join_books(groups)
+
+    def _join_books(self, groups: list[list[int]]) -> None:
         left = self._categories.unite(groups)
         if not left.all():
             self._prototypes.keep(left)
-            if running:
+            if self._update == "running":
                 self._sums.keep(left[self.known :])
+
+    def _rehome(self, moves: Moves, readings: Float32s) -> None:
+        running = self._update == "running"
+        if moves.founds:
+            total = sum_in_order(readings)
+            self._prototypes.append(direction(total, otherwise=readings[0])[None])
+            if running:
+                self._sums.append(total[None])
+        self._categories.move(moves)
+        if running:
+            away = np.flatnonzero(moves.leaving)
+            for row, some in by_row(moves.sources, away):
+                self._add(row, -readings[some])
+            if not moves.founds:
+                self._add(moves.target, readings[away])
+        self._join_books(moves.emptied(self.counts, self.known))
+
+    def _take_in(self, readings: Float32s, given: Given) -> None:
+        rows = self._categories.enter(given.rows, given.created)
+        self._prototypes.append(readings[given.created])
+        if self._update == "running":
+            self._sums.append(readings[given.created])
+            for row, some in by_row(rows, np.flatnonzero(~given.created)):
+                self._add(row, readings[some])
+
+    def _add(self, row: int, samples: Float32s) -> None:
+        """Adds samples to the running sum of a category, one after the other; a known one has none."""
+        if row >= self.known:
+            sums, prototypes = self._sums.view, self._prototypes.view
+            sums[row - self.known], last = add_in_order(sums[row - self.known], samples)
+            prototypes[row] = direction(last, otherwise=prototypes[row])
 
     def state(self) -> dict[str, Any]:
         """All that the dictionary is, as arrays (copies) and plain values, fit for safetensors and JSON."""

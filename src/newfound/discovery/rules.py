@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from newfound.discovery import _filter
 from newfound.discovery._categories import Categories
+from newfound.discovery._edits import Given, Moves
 from newfound.discovery._exact import Float32s, Float64s, Ints, Similarity, direction, tree_sum
 from newfound.discovery._features import unit_rows
 from newfound.discovery._merging import sum_in_order
@@ -40,6 +41,10 @@ class RuleDictionary(Vectors):
     Samples are decided on one after the other, each in its own right, so any batching gives exactly the ids and
     scores of one sample at a time. Similarities are the canonical ones that :class:`PrototypeDictionary` describes;
     here too a matrix product only rules out prototypes that cannot matter.
+
+    A sighting that a person moves (:meth:`reassign`) joins the target as it is then, by the rule, and leaves its source
+    as far as what was learned can be taken back: sums can, a step of :class:`OnlinePrototypes` cannot. A category that
+    moved sightings found has the direction of their sum.
 
     Args:
         prototypes: ``[K, D]``, one row a known class. K may be 0.
@@ -79,13 +84,14 @@ class RuleDictionary(Vectors):
         Raises:
             FeatureError: The wrong dimension, or a row that is NaN, infinite or zero; nothing has changed then.
         """
-        samples = unit_rows(features, "feature", self.dimension)
+        samples = self._read(features)
         decisions = Decisions.blank(len(samples), self.threshold, runners_up)
         for i, sample in enumerate(samples):
             row, similarity = self._decide(decisions, i, sample)
             self._learn(row, sample, similarity)
             if row < 0:
                 decisions.category[i] = self.ids[-1]
+        self._seen += len(samples)
         return decisions
 
     def predict(self, features: Any, runners_up: int = 0) -> Decisions:
@@ -94,7 +100,7 @@ class RuleDictionary(Vectors):
         A sample that would found a category has the category -1 and ``created`` set. Arguments and errors are
         those of :meth:`observe`.
         """
-        samples = unit_rows(features, "feature", self.dimension)
+        samples = self._read(features)
         decisions = Decisions.blank(len(samples), self.threshold, runners_up)
         for i, sample in enumerate(samples):
             self._decide(decisions, i, sample)
@@ -143,12 +149,15 @@ class RuleDictionary(Vectors):
         """Counts a sample as a member of ``row``, or of a new category if that is -1, and moves the prototype."""
         created = row < 0
         (row,) = self._categories.enter(np.array([row]), np.array([created])).tolist()
-        self._seen += 1
         if created:
             self._prototypes.append(sample[None])
             self._sums.append(sample[None])
             self._membership.append(np.array([_FOUNDED]))
-            return
+        else:
+            self._join(row, sample, similarity)
+
+    def _join(self, row: int, sample: Float32s, similarity: float) -> None:
+        """Learns from a member that has been counted."""
         total: Float64s | None = None
         if row >= self.known:
             total = self._sums.view[row - self.known]
@@ -158,6 +167,40 @@ class RuleDictionary(Vectors):
             shown[1:] += 1.0, similarity, similarity**2
         prototypes = self._prototypes.view
         prototypes[row] = self._rule.moved(prototypes[row], sample, total, similarity, self.threshold)
+
+    def _leave(self, row: int, sample: Float32s) -> None:
+        """Forgets a member that is no longer counted; with which similarity it joined nobody knows any more."""
+        members = self.counts.item(row)
+        if row < self.known or not members:
+            return
+        total, shown = self._sums.view[row - self.known], self._membership.view[row - self.known]
+        total -= sample
+        shown[0] = _scatter(total, members)
+        if joiners := shown.item(1):  # an average one leaves: mean and deviation of the others stay
+            shown[1] = joiners - 1.0
+            shown[2:] *= (joiners - 1.0) / joiners
+        prototypes = self._prototypes.view
+        prototypes[row] = self._rule.left(prototypes[row], total)
+
+    def _rehome(self, moves: Moves, readings: Float32s) -> None:
+        self._categories.move(moves)
+        if moves.founds:  # all of them are founders
+            total = sum_in_order(readings)
+            self._prototypes.append(direction(total, otherwise=readings[0])[None])
+            self._sums.append(total[None])
+            self._membership.append(np.array([(_scatter(total, len(readings)), *_FOUNDED[1:])]))
+        for i in np.flatnonzero(moves.leaving).tolist():
+            self._leave(int(moves.sources[i]), readings[i])
+            if not moves.founds:
+                self._join(moves.target, readings[i], self._similarity_to(moves.target, readings[i]))
+        self._keep(self._categories.unite(moves.emptied(self.counts, self.known)))
+
+    def _take_in(self, readings: Float32s, given: Given) -> None:
+        for sample, row, created in zip(readings, given.rows.tolist(), given.created.tolist(), strict=True):
+            self._learn(-1 if created else row, sample, -1.0 if created else self._similarity_to(row, sample))
+
+    def _similarity_to(self, row: int, sample: Float32s) -> float:
+        return self._similarity(sample[None], np.array([0]), self._prototypes.view, np.array([row])).item()
 
     def __repr__(self) -> str:
         return self._repr(f"dimension={self.dimension}, threshold={self.threshold:g}, rule={self._rule}")

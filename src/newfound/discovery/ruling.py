@@ -57,6 +57,9 @@ class Rule(Protocol):
         ``total`` is the sum of a discovered category's members, with the sample; a known one has None.
         """
 
+    def left(self, prototype: Float32s, total: Float64s) -> Float32s:
+        """The prototype of a discovered category after a member has left it; the others add up to ``total``."""
+
 
 @dataclass(frozen=True)
 class OnlinePrototypes:
@@ -100,6 +103,9 @@ class OnlinePrototypes:
             return prototype
         blend = self.momentum * prototype.astype(np.float64) + (1.0 - self.momentum) * sample.astype(np.float64)
         return direction(blend, otherwise=prototype)
+
+    def left(self, prototype: Float32s, total: Float64s) -> Float32s:
+        return prototype  # which step was this member's, if it made one, is not known
 
 
 @dataclass(frozen=True)
@@ -160,6 +166,9 @@ class ThreeWay:
     ) -> Float32s:
         return _running(prototype, total)
 
+    def left(self, prototype: Float32s, total: Float64s) -> Float32s:
+        return _running(prototype, total)
+
 
 @dataclass(frozen=True)
 class GaussianExpansion:
@@ -212,6 +221,9 @@ class GaussianExpansion:
     def moved(
         self, prototype: Float32s, sample: Float32s, total: Float64s | None, similarity: float, threshold: float
     ) -> Float32s:
+        return _running(prototype, total)
+
+    def left(self, prototype: Float32s, total: Float64s) -> Float32s:
         return _running(prototype, total)
 
 

@@ -24,7 +24,8 @@ def reconsider(ledger: Ledger, seen: int, at_least: float) -> None:
     nothing of a category it is alone in; a candidate belongs to none yet. Others count if they are known or have two
     members. A sighting moves if one of them fits better than its own, with a score of at least ``at_least``; of equal
     ones the lowest id takes it. Moves are applied and recorded in the order of the stream. A category left without
-    members dissolves: its id becomes an alias of where its last member went.
+    members dissolves: its id becomes an alias of where its last member went. What a person has put somewhere stays
+    there. Candidates that are no longer remembered stop waiting.
     """
     memory = ledger.memory
     first = seen - len(memory.homes)
@@ -34,7 +35,8 @@ def reconsider(ledger: Ledger, seen: int, at_least: float) -> None:
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)
         targets[part] = _better(ledger, memory.readings[part], np.where(waiting[part], -1, rows[part]), at_least)
-    _move(ledger, np.flatnonzero(targets >= 0), rows, targets, waiting, seen)
+    _move(ledger, np.flatnonzero((targets >= 0) & ~memory.pinned), rows, targets, waiting, seen)
+    ledger.candidates.lapse(before=first)
 
 
 def _better(ledger: Ledger, readings: Float32s, own: Ints, at_least: float) -> Ints:
@@ -85,9 +87,14 @@ def _move(ledger: Ledger, moving: Ints, rows: Ints, targets: Ints, waiting: NDAr
 
 
 def merge_twins(ledger: Ledger, seen: int, at_least: float) -> None:
-    """Merges discovered categories, the best pair first, while one explanation gains ``at_least`` over two."""
+    """Merges discovered categories, the best pair first, while one explanation gains ``at_least`` over two.
+
+    Two that both have remembered sightings which a person put there stay two.
+    """
     known, evidence, ids = ledger.categories.known, ledger.evidence, ledger.categories.ids.view
-    pairs = unions(evidence.model, evidence.sums[known:], evidence.counts[known:], at_least)
+    told = np.zeros(len(evidence), bool)
+    told[ledger.rows(ledger.memory.homes[ledger.memory.pinned])] = True
+    pairs = unions(evidence.model, evidence.sums[known:], evidence.counts[known:], told[known:], at_least)
     groups = [[known + low, known + high] for low, high in pairs]
     for low, high in groups:
         ledger.events.append(Event("merged", seen, None, int(ids[high]), int(ids[low])))
