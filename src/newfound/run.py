@@ -31,11 +31,13 @@ from newfound import backbone as backbone_models
 from newfound import weights
 from newfound.cache import TokenCache
 from newfound.datasets import load_dataset
-from newfound.discovery import Dictionary, Discoverer, events_of, standing
+from newfound.discoverer import Discoverer
+from newfound.discovery import Dictionary, events_of, standing
 from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
 from newfound.evaluation import StreamResult, by_name, evaluate_stream
 from newfound.evaluation.stream import Answer
 from newfound.features import Encoder
+from newfound.journal import Journal
 from newfound.logs import write_csv, write_log
 from newfound.method import Method, get_method
 from newfound.progress import Reporter
@@ -83,18 +85,52 @@ class Run:
         """
         return self.method.dictionary(self.known, self.threshold if threshold is None else threshold)
 
-    def discoverer(self, journal: str | os.PathLike | None = None, *, threshold: float | None = None) -> Discoverer:
-        """A discoverer that starts from the known classes and keeps what it finds in memory.
+    def discoverer(
+        self,
+        journal: str | os.PathLike | None = None,
+        *,
+        threshold: float | None = None,
+        actor: str | None = None,
+        wait: float = 30.0,
+    ) -> Discoverer:
+        """A discoverer that goes on where its journal stopped, or starts from the known classes.
+
+        Args:
+            journal: a file, or the URL of a database that several machines share (postgresql://...); None keeps what
+                is found in memory.
+            threshold: another cut than the run's own, or than the one the journal has, from now on.
+            actor: who renames, merges and moves; without it, the user's name.
+            wait: how many seconds to wait for others who write to the journal.
 
         Raises:
-            RunError: if a journal is asked for; this version does not have journals yet.
+            JournalError: the journal cannot be used, or was written with another model.
         """
-        if journal is not None:
-            raise RunError(
-                "this version of newfound keeps discoveries in memory only: call discoverer() without a journal, "
-                "and keep the sightings it gives."
-            )
-        return Discoverer(self.encoder, self.dictionary(threshold), self.classes)
+        opened = Journal.open(journal, wait=wait)
+        try:
+            return Discoverer(
+                self.encoder, self.dictionary(), self.classes, opened,
+                fingerprint=self.fingerprint(), about=self.about(), threshold=threshold, actor=actor,
+            )  # fmt: skip
+        except BaseException:
+            opened.close()
+            raise
+
+    def fingerprint(self) -> str:
+        """32 hex digits that change with anything that features or decisions depend on."""
+        digest = hashlib.blake2b(digest_size=16)
+        backbone = self.encoder.backbone
+        digest.update(json.dumps([self.classes, self.config["settings"], self.config.get("rehearsed", {})]).encode())
+        digest.update(json.dumps([backbone.trunk_hash(), self.encoder.views.centre_key()]).encode())
+        tensors = {**backbone.tail_state(), **self.method.state_dict()}
+        arrays = {name: value.detach().cpu().numpy() for name, value in tensors.items()} | self.known
+        for name in sorted(arrays):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+        return digest.hexdigest()
+
+    def about(self) -> dict[str, Any]:
+        """What a journal notes of the model that answers."""
+        return {name: self.config[name] for name in ("method", "preset")} | {"backbone": self.encoder.backbone.name}
 
     def evaluate(
         self,

@@ -8,7 +8,7 @@ import typer
 
 from newfound import __version__
 from newfound._memory import keep_large_allocations
-from newfound.cli import bench, demo, discover, doctor, evaluate, split, train
+from newfound.cli import bench, categories, demo, discover, doctor, evaluate, journal, split, train
 from newfound.cli._common import CarefulGroup, flush_quietly, use_threads
 
 app = typer.Typer(
@@ -55,6 +55,10 @@ app.command(rich_help_panel=_START)(demo.demo)
 app.command(rich_help_panel=_START)(doctor.doctor)
 app.command(rich_help_panel=_USE)(train.train)
 app.command(rich_help_panel=_USE)(discover.discover)
+app.add_typer(categories.app, name="categories", rich_help_panel=_USE)
+app.command(rich_help_panel=_USE)(journal.promote)
+app.command(rich_help_panel=_USE)(journal.replay)
+app.add_typer(journal.app, name="journal", rich_help_panel=_USE)
 app.command(rich_help_panel=_MEASURE)(split.split)
 app.command(rich_help_panel=_MEASURE)(evaluate.evaluate)
 app.add_typer(bench.app, name="bench", rich_help_panel=_MEASURE)

@@ -1,0 +1,198 @@
+"""`newfound categories`: look at what was found, and name, merge, split and move it."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print_json, print_table, say
+from newfound.cli._journal import Actor, Where, clock, curating, named_images
+from newfound.files import write_text
+
+app = typer.Typer(cls=CarefulGroup, invoke_without_command=True)
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="The category's id.")]
+Ids = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of categories.")]
+Images = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Image files, or numbers of sightings.")]
+Stop = Annotated[bool, typer.Option("--stop", help="Take the mark off again.")]
+
+
+@dataclass
+class _Asked:
+    """Which journal the commands below `categories RUN` are about, and who gives them."""
+
+    run: Path
+    journal: str | None
+    by: str | None
+
+    def open(self) -> Any:
+        return curating(self.run, self.journal, self.by)
+
+
+@app.callback()
+def categories(ctx: typer.Context, run: RunFolder, journal: Where = None, by: Actor = None) -> None:
+    """Look at the categories of a run's journal; name, merge, split and move them.
+
+    \bnewfound categories runs/birds                       all of them
+    newfound categories runs/birds rename 7 heron
+    newfound categories runs/birds merge 9 12
+    newfound categories runs/birds undo
+
+    Every change is an event in the journal, committed when the command
+    returns. Ids stay valid for ever: a merged category is found under both.
+    """
+    ctx.obj = _Asked(run, journal, by)
+    if ctx.invoked_subcommand is None:
+        list_categories(ctx)
+
+
+@app.command("list")
+def list_categories(
+    ctx: typer.Context,
+    merged: Annotated[bool, typer.Option("--merged", help="Also those that live on under another id.")] = False,
+    ignored: Annotated[bool, typer.Option("--ignored", help="Also those that are ignored.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """All categories: id, name, origin, and how many images each has."""
+    with ctx.obj.open() as curator:
+        found = [c for c in curator.categories(merged=merged) if ignored or not c.ignored]
+    if as_json:
+        print_json([category.as_dict() for category in found])
+        return
+    rows = [("id", "name", "origin", "images", "")]
+    rows += [(str(c.id), c.name, c.origin, str(c.count), _remark(c)) for c in found]
+    print_table(rows, left=3)
+
+
+def _remark(category: Any) -> str:
+    marks = [name for name in ("ignored", "promoted") if getattr(category, name)]
+    if category.merged_into is not None:
+        marks.append(f"now {category.merged_into}")
+    return ", ".join(marks)
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    category: Id,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show so many images.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """A category and its images, oldest first, with what each was told."""
+    with ctx.obj.open() as curator:
+        found = curator.category(category)
+        sightings = curator.sightings(found.id, limit=limit)
+    if as_json:
+        lines = [sighting.as_dict(sighting.number or 0) for sighting in sightings]
+        print_json(found.as_dict() | {"sightings": lines})
+        return
+    typer.echo(f"{found.id} {found.name}: {found.origin}, {counted(found.count, 'image', 'images')} {_remark(found)}")
+    print_table(
+        [("sighting", "image", "score"), *((str(s.number), str(s.image or ""), f"{s.score:.3f}") for s in sightings)], left=2
+    )
+
+
+@app.command()
+def rename(ctx: typer.Context, category: Id, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Give a category a name."""
+    with ctx.obj.open() as curator:
+        found = curator.rename(category, name)
+    say(f"category {found.id} is now {found.name}")
+
+
+@app.command()
+def merge(ctx: typer.Context, categories: Ids) -> None:
+    """Make one category of several: the known one, else the oldest, lives on."""
+    with ctx.obj.open() as curator:
+        found = curator.merge(categories)
+    say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')} now")
+
+
+@app.command()
+def split(ctx: typer.Context, category: Id, images: Images) -> None:
+    """Make a new category of some images of one."""
+    with ctx.obj.open() as curator:
+        found = curator.split(category, named_images(images))
+    say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')}")
+
+
+@app.command()
+def move(ctx: typer.Context, category: Id, images: Images) -> None:
+    """Say that images belong to a category. They stay there."""
+    with ctx.obj.open() as curator:
+        found = curator.move(named_images(images), category)
+    say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')} now")
+
+
+@app.command()
+def ignore(ctx: typer.Context, categories: Ids, stop: Stop = False) -> None:
+    """Mark categories as junk: they take in more of their kind, and lists leave them out."""
+    with ctx.obj.open() as curator:
+        curator.ignore(*categories, on=not stop)
+    say(f"{counted(len(categories), 'category is', 'categories are')} {'no longer ' if stop else ''}ignored")
+
+
+@app.command()
+def undo(ctx: typer.Context) -> None:
+    """Take back what a person did last; again, what was before that."""
+    with ctx.obj.open() as curator:
+        event = curator.undo()
+    say(f"undone: {event.details['was']} (event {event.details['event']})")
+
+
+@app.command()
+def history(
+    ctx: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="The last N events.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="Also what newfound changed by itself.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What happened to categories: when, by whom."""
+    from newfound.journal.rows import NEWFOUND
+
+    with ctx.obj.open() as curator:
+        events = curator.keeper.journal.events(newest_first=True)
+    events = [event for event in events if everything or event.actor != NEWFOUND][:limit][::-1]
+    told = [
+        {"event": e.number, "time": e.time, "by": e.actor, "kind": e.kind, "after": e.at, "details": e.details}
+        for e in events
+    ]
+    if as_json:
+        print_json(told)
+        return
+    rows = [("event", "when", "by", "what", "")]
+    rows += [(str(e.number), clock(e.time), e.actor, e.kind, _told(e.details)) for e in events]
+    print_table(rows, left=5)
+
+
+def _told(details: dict[str, Any]) -> str:
+    hidden = ("changes", "back", "parts")
+    return ", ".join(f"{name} {value}" for name, value in details.items() if name not in hidden)
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    output: Annotated[
+        Path | None, typer.Argument(metavar="FILE.csv", help="Where to write.", show_default="standard output")
+    ] = None,
+) -> None:
+    """Every image and the category it belongs to now, as CSV that `newfound train` can learn from."""
+    import io
+
+    text = io.StringIO(newline="")
+    table = csv.writer(text)
+    table.writerow(("path", "label", "category", "sighting", "score"))
+    with ctx.obj.open() as curator:
+        for sighting in curator.sightings():
+            if sighting.image is not None:
+                table.writerow((sighting.image, sighting.name, sighting.category, sighting.number, sighting.score))
+    if output is None:
+        sys.stdout.write(text.getvalue())
+    else:
+        write_text(output, text.getvalue())

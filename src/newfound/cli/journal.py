@@ -1,0 +1,201 @@
+"""`newfound journal`: check it, carry it to another model, erase from it. `newfound replay`, `newfound promote`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from newfound.cli._common import (
+    FAILED,
+    PARTLY,
+    AsJson,
+    CarefulGroup,
+    RunFolder,
+    TrunkWeights,
+    counted,
+    print_json,
+    print_table,
+    say,
+    watcher,
+)  # fmt: skip
+from newfound.cli._journal import Actor, Where, clock, curating, named_images, opened, where_is
+from newfound.errors import SettingsError
+
+app = typer.Typer(cls=CarefulGroup, no_args_is_help=True)
+
+
+@app.callback()
+def journal() -> None:
+    """What was seen and decided, in order: check it, carry it to another model, erase from it."""
+
+
+@app.command()
+def info(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> None:
+    """How much a journal holds, since when, and of which model."""
+    with opened(run, journal) as found:
+        position, model = found.position(), found.model()
+        ends = found.sightings([0, position.sightings - 1]) if position.sightings else []
+        told: dict[str, Any] = {
+            "journal": found.name,
+            "sightings": position.sightings,
+            "events": position.events,
+            "first": ends[0].time if ends else None,
+            "last": ends[-1].time if ends else None,
+            "model": model.fingerprint,
+            **{name: model.about.get(name) for name in ("method", "preset", "backbone")},
+        }
+    if as_json:
+        print_json(told)
+        return
+    times = {name: clock(told[name]) for name in ("first", "last") if told[name] is not None}
+    print_table([("", ""), *((name, str(value)) for name, value in (told | times).items())], left=2)
+
+
+@app.command()
+def verify(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> None:
+    """Play the journal again from its start, and compare every answer, event and state.
+
+    The exit code is 0 if all is as the journal says, and 1 if not.
+    """
+    from newfound.journal.replaying import verify as replayed
+
+    with opened(run, journal) as found:
+        told = replayed(found)
+    if as_json:
+        print_json(vars(told) | {"fine": told.fine})
+    else:
+        played = f"{counted(told.sightings, 'sighting', 'sightings')} and {counted(told.events, 'edit', 'edits')}"
+        wrong = counted(len(told.differences), "difference", "differences")
+        say(f"{played} played again: {'all as the journal says' if told.fine else wrong}")
+        if told.skipped:
+            say(f"the first {told.skipped} sightings are taken as they stand: the journal was rebuilt after them")
+        for difference in told.differences[:20]:
+            say(f"  {difference}")
+    if not told.fine:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def forget(
+    run: RunFolder,
+    images: Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Image files, or numbers of sightings.")],
+    journal: Where = None,
+    by: Actor = None,
+) -> None:
+    """Erase images from the journal for good: names, features, answers.
+
+    A tombstone keeps their place, every id stays valid, and what was learnt
+    from them is unlearnt. This cannot be undone. The files themselves are not
+    touched. In PostgreSQL, VACUUM clears the old rows from the disk.
+    """
+    with curating(run, journal, by) as curator:
+        event = curator.forget(named_images(images))
+    say(f"{counted(len(event.details['sightings']), 'image is', 'images are')} forgotten")
+
+
+@app.command()
+def reencode(
+    run: RunFolder,
+    new_run: Annotated[Path, typer.Argument(metavar="NEW_RUN", help="The run to carry the journal to.")],
+    journal: Where = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="FILE|URL", help="The new journal.", show_default="NEW_RUN/journal.db")
+    ] = None,
+    weights: TrunkWeights = None,
+) -> None:
+    """Carry a journal to another model: images are encoded again, ids kept.
+
+    Nothing is decided anew: every image stays where it is. The old journal is
+    not changed. The exit code is 3 if some images are gone or have changed.
+    """
+    from newfound.carrying import carry
+    from newfound.journal import Journal
+    from newfound.run import load
+
+    loaded = load(new_run, weights=weights)
+    with opened(run, journal) as old, Journal.open(where_is(new_run, to)) as new:
+        done = carry(old, new, loaded, watcher())
+        say(f"{counted(done.sightings, 'sighting', 'sightings')} carried to {new.name}")
+    if done.missing:
+        say(f"{len(done.missing)} images are gone or have changed and were not encoded, the first: {done.missing[0]}")
+        raise typer.Exit(PARTLY)
+
+
+def replay(
+    run: RunFolder,
+    cut: Annotated[
+        float | None, typer.Option(metavar="X", help="What if scores had been held against this?")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Back to this moment: 2026-05-01, or 2026-05-01T12:30:00.")
+    ] = None,
+    journal: Where = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play the recorded stream again, without touching an image; nothing is changed.
+
+    \bnewfound replay runs/birds --cut 5               what another cut would have found
+    newfound replay runs/birds --until 2026-05-01    the categories as they were then
+
+    With --cut every stored feature is decided on anew, and what people did is
+    left out. Without it, the categories are shown as they stood.
+    """
+    from newfound.journal.replaying import as_of, what_if
+
+    before = _seconds(until)
+    with opened(run, journal) as found:
+        if cut is not None:
+            told = what_if(found, cut, until=before)
+            sizes = sorted(Counter(c for c in told.categories if c >= told.known).values(), reverse=True)
+            summary = {
+                "cut": told.cut, "sightings": told.sightings, "categories": told.found, "discovered": told.discovered,
+                "sizes": sizes,
+            }  # fmt: skip
+            rows: list[tuple[str, ...]] = [("cut", "images", "categories", "discovered", "largest")]
+            largest = ", ".join(map(str, sizes[:8]))
+            rows.append((f"{told.cut:g}", str(told.sightings), str(told.found), str(told.discovered), largest))
+            listed = [summary]
+        else:
+            book = as_of(found, float("inf") if before is None else before)
+            counts = book.catalogue.counts(book.dictionary)
+            name = book.catalogue.name
+            listed = [{"id": c, "name": name(c), "count": counts[c]} for c in book.catalogue.living()]
+            rows = [("id", "name", "images")]
+            rows += [(str(c), name(c), str(counts[c])) for c in book.catalogue.living()]
+    if as_json:
+        print_json(listed if cut is None else summary)
+    else:
+        print_table(rows, left=2 if cut is None else 0)
+
+
+def _seconds(moment: str | None) -> float | None:
+    if moment is None:
+        return None
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:
+        raise SettingsError(f"{moment!r} is no moment: give a date such as 2026-05-01, or 2026-05-01T12:30.") from None
+
+
+def promote(
+    run: RunFolder,
+    categories: Annotated[list[int], typer.Argument(metavar="ID...", help="Discovered categories with a name.")],
+    stop: Annotated[bool, typer.Option("--stop", help="Take the mark off again.")] = False,
+    journal: Where = None,
+    by: Actor = None,
+) -> None:
+    """Turn named discoveries into classes to be taught.
+
+    \bnewfound categories runs/birds rename 7 heron
+    newfound promote runs/birds 7
+    newfound train labelled/ --continue runs/birds --out runs/birds-2
+    newfound journal reencode runs/birds runs/birds-2
+    """
+    with curating(run, journal, by) as curator:
+        curator.promote(*categories, on=not stop)
+        marked = [f"{c.id} {c.name}" for c in curator.categories() if c.promoted]
+    say(f"to be taught by `newfound train --continue`: {', '.join(marked) or 'none'}")

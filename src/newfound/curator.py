@@ -1,0 +1,212 @@
+"""What people do with what was discovered: look at categories, name, merge, split, move, undo, forget.
+
+It needs the journal and nothing else: no model, no images.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from newfound.datasets import item_name
+from newfound.errors import ImageError, JournalError, MissingFileError, SettingsError
+from newfound.images import content_hash
+from newfound.journal import editing
+from newfound.journal.book import Book
+from newfound.journal.journal import Journal, Writer
+from newfound.journal.keeper import Keeper
+from newfound.journal.rows import EventRow, SightingRow
+from newfound.sightings import Category, Sighting
+
+EXEMPLARS = 8  # images shown of each category
+
+
+class Curator:
+    """The categories of a journal, for people: what each edit does is committed before it returns, and can be undone.
+
+    Args:
+        journal: what was opened with :meth:`Journal.open`, and is not empty.
+        actor: who renames, merges and moves; without it, the user's name.
+    """
+
+    def __init__(self, journal: Journal, *, actor: str | None = None) -> None:
+        if journal.empty:
+            raise JournalError(f"{journal.name} is empty: nothing has been discovered with it yet.")
+        self.keeper = Keeper(journal, actor=actor)
+        self._items: dict[int, Any] = {}  # images that were given as objects, by number: some of each category
+        self._shown: Counter[int] = Counter()  # how many of each those are
+
+    def categories(self, *, merged: bool = False) -> list[Category]:
+        """All living categories by id; with `merged`, also those that live on under another id."""
+        book = self.keeper.book
+        counts = book.catalogue.counts(book.dictionary)
+        chosen = book.catalogue.entries if merged else book.catalogue.living()
+        return [self._category(book, number, counts.get(number, 0)) for number in chosen]
+
+    def category(self, category: int) -> Category:
+        """A category by id; a merged one is followed to where it lives now."""
+        book = self.keeper.book
+        number = book.catalogue.resolve(category)
+        return self._category(book, number, book.catalogue.counts(book.dictionary)[number])
+
+    def sightings(self, category: int | None = None, *, limit: int | None = None, offset: int = 0) -> list[Sighting]:
+        """What the journal holds, in order: all of it, or what belongs to a category now."""
+        if category is not None:
+            rows = self.keeper.rows(category, limit=limit, offset=offset)
+        else:
+            stop = None if limit is None else offset + limit
+            rows = list(chain.from_iterable(self.keeper.journal.stream(offset, stop)))
+        now = self.keeper.standing([row.number for row in rows])
+        name = self.keeper.book.catalogue.name
+        return [Sighting.of(r, self._item(r), name(c), category=c) for r, c in zip(rows, now, strict=True)]
+
+    def standing(self, sightings: Iterable[Sighting]) -> list[int | None]:
+        """Where sightings live now, after all that was moved and merged since they were answered.
+
+        Args:
+            sightings: what `observe` has given; those with an error have no category.
+        """
+        numbers = [sighting.number for sighting in sightings]
+        now = iter(self.keeper.standing([number for number in numbers if number is not None]))
+        return [None if number is None else next(now) for number in numbers]
+
+    def rename(self, category: int, name: str) -> Category:
+        """Give a category a name of one's own."""
+        self.keeper.edit(lambda book, _: editing.rename(book.catalogue, category, name))
+        return self.category(category)
+
+    def merge(self, categories: Iterable[int]) -> Category:
+        """Make one category of several: the known one, else the oldest, lives on; all ids stay valid.
+
+        Each keeps its place in the search, so that what looks like any of them is recognised.
+        """
+        event = self.keeper.edit(lambda book, _: editing.merge(book.catalogue, categories))
+        return self.category(event.details["category"])
+
+    def split(self, category: int, images: Iterable[Any]) -> Category:
+        """Make a new category of some images of one.
+
+        Args:
+            images: sightings, their numbers, or images: paths, or what else can be observed.
+        """
+        numbers = self._numbers(images)
+
+        def make(book: Book, writer: Writer) -> editing.Edit:
+            return editing.split(book.catalogue, self.keeper.places(writer, numbers), category)
+
+        return self.category(self.keeper.edit(make).details["category"])
+
+    def move(self, images: Iterable[Any], category: int) -> Category:
+        """Say that images belong to a category; they stay there. See `split` for what names an image."""
+        numbers = self._numbers(images)
+
+        def make(book: Book, writer: Writer) -> editing.Edit:
+            book.catalogue.resolve(category)  # refuses an id that was never given out
+            return editing.move(book.catalogue, self.keeper.places(writer, numbers), category)
+
+        return self.category(self.keeper.edit(make).details["category"])
+
+    def ignore(self, *categories: int, on: bool = True) -> None:
+        """Mark categories as junk, which takes in more of its kind; or, with `on` False, no longer."""
+        self.keeper.edit(lambda book, _: editing.flag(book.catalogue, categories, "ignored", on))
+
+    def promote(self, *categories: int, on: bool = True) -> None:
+        """Mark named discoveries as classes to be taught when the run is continued; or no longer."""
+        self.keeper.edit(lambda book, _: editing.flag(book.catalogue, categories, "promoted", on))
+
+    def undo(self) -> EventRow:
+        """Take back what a person did last: rename, merge, split, move, ignore, promote. Again: what was before that.
+
+        Raises:
+            SettingsError: There is nothing to undo.
+        """
+        return self.keeper.undo()
+
+    def events(self, *, limit: int | None = None) -> list[EventRow]:
+        """All that happened to categories, oldest first: by people, and by the dictionary itself."""
+        return self.keeper.journal.events(limit=limit)
+
+    def forget(self, images: Iterable[Any]) -> EventRow:
+        """Erase images from the journal for good: their names, features and answers. Every id stays valid.
+
+        What was learnt from them is unlearnt. This cannot be undone; see `split` for what names an image.
+        """
+        numbers = self._numbers(images)
+        event = self.keeper.forget(numbers)
+        for number in numbers:
+            self._items.pop(number, None)
+        return event
+
+    def close(self) -> None:
+        """Close the journal. Nothing is lost without it, but the next opening may take longer."""
+        self.keeper.close()
+
+    def __enter__(self) -> Curator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _category(self, book: Book, number: int, count: int) -> Category:
+        entry = book.catalogue.entries[number]
+        return Category(
+            id=number,
+            name=book.catalogue.name(number),
+            origin="known" if entry.known else "discovered",
+            count=count,
+            merged_into=entry.under,
+            ignored=entry.ignored,
+            promoted=entry.promoted,
+            _show=lambda: self._exemplars(number),
+        )
+
+    def _exemplars(self, category: int) -> list[Any]:
+        """Images of a category, of the first ones those that there is something to show of."""
+        items = (self._item(row) for row in self.keeper.rows(category, limit=8 * EXEMPLARS))
+        return [item for item in items if item is not None][:EXEMPLARS]
+
+    def _item(self, row: SightingRow) -> Any:
+        return self._items.get(row.number, row.image)
+
+    def _numbers(self, images: Iterable[Any]) -> list[int]:
+        """The numbers of sightings, given as such, as sightings, or as images."""
+        if isinstance(images, (str, bytes, os.PathLike, Sighting, int)) or not isinstance(images, Iterable):
+            images = [images]
+        numbers: list[int] = []
+        for image in images:
+            if isinstance(image, Sighting) and image.number is not None:
+                numbers.append(image.number)
+            elif isinstance(image, int | np.integer):
+                numbers.append(int(image))
+            else:
+                numbers.append(self._number_of(image))
+        return numbers
+
+    def _number_of(self, image: Any) -> int:
+        content, name = content_of(image), reference(image) or item_name(image, 0)
+        found = self.keeper.journal.find([content]) if content is not None else {}
+        rows = list(found.values()) or self.keeper.journal.named([name])
+        if not rows:
+            raise SettingsError(f"{name} is not in {self.keeper.journal.name}: observe it first.")
+        return rows[0].number
+
+
+def reference(item: Any) -> str | None:
+    """What a journal calls an image: its whole path, or where a picture in memory says it is from, if it does."""
+    if isinstance(item, (str, os.PathLike)):
+        return os.path.abspath(os.fsdecode(item))
+    source = getattr(item, "filename", None)
+    return source if isinstance(source, str) and source else None
+
+
+def content_of(item: Any) -> bytes | None:
+    """The hash of an image's content; None for one that cannot be read, which the encoder will say."""
+    try:
+        return bytes.fromhex(content_hash(item))
+    except (ImageError, MissingFileError):
+        return None

@@ -1,0 +1,212 @@
+"""What a journal adds up to: a dictionary, and the categories that people know its parts by.
+
+The book is a fold: it starts from a genesis and takes in sightings and events in the journal's order. The same journal
+gives the same book, bit for bit, however it is cut into pieces, because a dictionary's answers do not depend on how
+samples are batched.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound import discovery
+from newfound.discovery.decisions import Decisions
+from newfound.discovery.dictionary import Dictionary
+from newfound.discovery.standing import events_of
+from newfound.errors import JournalError
+from newfound.journal.catalogue import FLAGS, Catalogue
+from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
+from newfound.journal.state import from_bytes, to_bytes
+
+Readings = NDArray[np.float32]
+Lookup = Callable[[Sequence[int]], Readings]  # of older sightings, by their numbers
+
+_DICTIONARIES: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (
+        discovery.BayesianDictionary,
+        discovery.CodeDictionary,
+        discovery.LeaderDictionary,
+        discovery.PrototypeDictionary,
+        discovery.RuleDictionary,
+    )
+}
+
+
+def stored(readings: Any) -> NDArray[np.float16]:
+    """Readings as a journal stores them: what is decided on is what is stored."""
+    limit = np.finfo(np.float16).max
+    return np.clip(np.asarray(readings, np.float32), -limit, limit).astype(np.float16)
+
+
+def feature_bytes(readings: NDArray[np.float16]) -> list[bytes]:
+    """Each row of stored readings as bytes."""
+    data, size = readings.astype("<f2", copy=False).tobytes(), readings.shape[1] * 2
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def decided_on(rows: Sequence[SightingRow], dimension: int) -> Readings:
+    """The readings that sightings were decided on.
+
+    Raises:
+        JournalError: A sighting that was forgotten has none.
+    """
+    for row in rows:
+        if row.feature is None:
+            raise JournalError(f"sighting {row.number} was forgotten: nothing is left to decide on.")
+    data = b"".join(row.feature for row in rows if row.feature is not None)
+    return np.frombuffer(data, "<f2").reshape(len(rows), dimension).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the book said to a block: the decisions, the categories, and what the dictionary changed by itself."""
+
+    decisions: Decisions
+    categories: list[int]  # -1 where `predict` would found one
+    changes: list[dict[str, Any]]  # with a kind, how many sightings came before, and details
+
+    @property
+    def places(self) -> dict[int, tuple[int, bool]]:
+        """The parts that sightings were moved to; none is there for good."""
+        moved = (change["details"] for change in self.changes if change["kind"] == "moved")
+        return {details["sighting"]: (details["parts"][1], False) for details in moved}
+
+
+class Book:
+    """A dictionary and its catalogue at a position of the journal."""
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        catalogue: Catalogue,
+        position: Position = Position(0, 0),  # noqa: B008 (frozen)
+        absent: Iterable[int] = (),
+    ) -> None:
+        self.dictionary, self.catalogue, self.position = dictionary, catalogue, position
+        self._absent = sorted(absent)  # numbers that this dictionary has never heard of
+
+    def observe(self, readings: Readings, runners_up: int = 0) -> Answered:
+        """Decides on a block of sightings, the next ones of the journal; new categories get the next ids."""
+        decisions = self.dictionary.observe(readings, runners_up)
+        for part in np.unique(decisions.category[decisions.created]).tolist():
+            self.catalogue.found(part)
+        categories = self.catalogue.of_parts(decisions.category.tolist())
+        changes = [self._change(event) for event in events_of(self.dictionary)]
+        self.catalogue.follow(self.dictionary)
+        self.position = Position(self.position.sightings + len(readings), self.position.events + len(changes))
+        return Answered(decisions, categories, changes)
+
+    def predict(self, readings: Readings, runners_up: int = 0) -> Answered:
+        """What each reading alone would be told as things stand; nothing changes."""
+        decisions = self.dictionary.predict(readings, runners_up)
+        return Answered(decisions, self.catalogue.of_parts(decisions.category.tolist()), [])
+
+    def apply(self, event: EventRow, lookup: Lookup) -> dict[int, tuple[int, bool]]:
+        """Takes in what a person did. Returns the parts that sightings are in from now on, for good."""
+        places: dict[int, tuple[int, bool]] = {}
+        for change in event.details.get("changes", ()):
+            match change["op"]:
+                case "name":
+                    self.catalogue.entries[change["category"]].name = change["name"]
+                case "under":
+                    self.catalogue.put_under(change["category"], change["under"])
+                case "flag" if change["flag"] in FLAGS:
+                    setattr(self.catalogue.entries[change["category"]], change["flag"], change["on"])
+                case "cut":
+                    self.dictionary.threshold = change["cut"]
+                case "place":
+                    part = self._place(change, lookup)
+                    places |= dict.fromkeys(change["sightings"], (part, True))
+                case other:
+                    raise JournalError(f"event {event.number} holds {other!r}, unknown to this newfound: update it.")
+        self.position = Position(self.position.sightings, self.position.events + 1)
+        return places
+
+    def fold(self, sightings: Sequence[SightingRow], events: Iterable[EventRow], lookup: Lookup) -> None:
+        """Takes in what follows in the journal, in its order; what the dictionary did by itself comes by itself."""
+        for kind, piece in in_order(sightings, events, self.position.sightings):
+            if kind == "sightings":
+                self.observe(decided_on(piece, self.dictionary.dimension))
+            else:
+                self.apply(piece, lookup)
+
+    def number_here(self, number: int) -> int:
+        """The number that the dictionary knows a sighting by: it never heard of those that are absent."""
+        return number - bisect_left(self._absent, number)
+
+    def _number_in_journal(self, here: int) -> int:
+        number = here
+        while (shifted := here + bisect_right(self._absent, number)) != number:
+            number = shifted
+        return number
+
+    def _change(self, event: discovery.Event) -> dict[str, Any]:
+        details: dict[str, Any] = {"parts": [event.source, event.target]}
+        details["from"], details["to"] = self.catalogue.of_parts((event.source, event.target))
+        if event.sighting is not None:
+            details["sighting"] = self._number_in_journal(event.sighting)
+        return {"kind": event.kind, "at": self._number_in_journal(event.at - 1) + 1, "details": details}
+
+    def _place(self, change: Mapping[str, Any], lookup: Lookup) -> int:
+        category, numbers = change["category"], change["sightings"]
+        exists = category in self.catalogue
+        if exists:
+            self.catalogue.put_under(category, None)
+        target = self.catalogue.living_part(category) if exists else None
+        here = [self.number_here(number) for number in numbers]
+        part = self.dictionary.reassign(here, lookup(numbers), change["sources"], target)
+        if target is None:
+            self.catalogue.found(part, category)
+        self.catalogue.follow(self.dictionary)
+        return part
+
+    def to_bytes(self) -> bytes:
+        """All that the book is."""
+        return to_bytes(
+            {
+                "dictionary": {"kind": type(self.dictionary).__name__, **self.dictionary.state()},
+                "catalogue": self.catalogue.state(),
+                "position": {"sightings": self.position.sightings, "events": self.position.events},
+                "absent": np.array(self._absent, np.int64),
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Book:
+        """The book whose :meth:`to_bytes` this is, bit for bit.
+
+        Raises:
+            JournalError: Bytes that are damaged, or a dictionary that this newfound does not have.
+        """
+        state = from_bytes(data)
+        kind = state["dictionary"].pop("kind")
+        if kind not in _DICTIONARIES:
+            raise JournalError(f"this journal was kept with a {kind}, which this newfound does not have: update it.")
+        return cls(
+            _DICTIONARIES[kind].from_state(state["dictionary"]),
+            Catalogue.from_state(state["catalogue"]),
+            Position(**state["position"]),
+            state["absent"].tolist(),
+        )
+
+
+def in_order(sightings: Sequence[SightingRow], events: Iterable[EventRow], start: int) -> Iterable[tuple[str, Any]]:
+    """Sightings in runs, and persons' events one by one, in the journal's order; ``start``: the first number."""
+    done = 0
+    for event in events:
+        if event.actor == NEWFOUND:
+            continue
+        before = event.at - start
+        if before > done:
+            yield "sightings", sightings[done:before]
+            done = before
+        yield "event", event
+    if done < len(sightings):
+        yield "sightings", sightings[done:]

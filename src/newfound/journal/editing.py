@@ -1,0 +1,158 @@
+"""What people do to categories, as events: changes to apply, and what would take them back.
+
+An event is never edited. Its details hold ``changes``, which the book applies, and ``back``, which undo makes the
+changes of an event of its own. There are five changes:
+
+    name   {category, name}                     a name, None for the one it has until it gets one
+    under  {category, under}                    lives on under another category, None for its own id
+    flag   {category, flag, on}                 ignored or promoted
+    cut    {cut}                                what scores are held against from now on
+    place  {sightings, sources, category}       sightings belong to a category; one that is not there yet is founded
+
+``sources`` are the parts that sightings come from, which undo looks up when it is asked for: they may have moved since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from newfound.errors import SettingsError
+from newfound.journal.catalogue import Catalogue
+from newfound.journal.rows import EventRow
+
+Edit = tuple[str, dict[str, Any]]  # an event's kind and details
+UNDONE = "undone"
+FOR_GOOD = ("forgotten",)  # kinds that cannot be taken back
+
+
+def rename(catalogue: Catalogue, category: int, name: str) -> Edit:
+    """Give a category a name of one's own."""
+    if not isinstance(name, str) or not name.strip():
+        raise SettingsError("a category's name cannot be empty.")
+    category, name = catalogue.resolve(category), name.strip()
+    before = catalogue.entries[category].name
+    return "renamed", {
+        "category": category,
+        "name": name,
+        "changes": [{"op": "name", "category": category, "name": name}],
+        "back": [{"op": "name", "category": category, "name": before}],
+    }
+
+
+def merge(catalogue: Catalogue, categories: Iterable[int]) -> Edit:
+    """Make one category of several: the known one, else the oldest, lives on."""
+    if not isinstance(categories, Iterable):
+        raise SettingsError(f"merge needs the ids of several categories, such as [7, 9], not {categories!r}.")
+    homes = sorted({catalogue.resolve(category) for category in categories})
+    if not homes:
+        raise SettingsError("merge needs the ids of the categories to make one of.")
+    known = [category for category in homes if catalogue.entries[category].known]
+    if len(known) > 1:
+        raise SettingsError(f"categories {known[0]} and {known[1]} are both known: known ones stay apart.")
+    survivor = (known or homes)[0]
+    others = [category for category in homes if category != survivor]
+    changes: list[dict[str, Any]] = [{"op": "under", "category": other, "under": survivor} for other in others]
+    back: list[dict[str, Any]] = [{"op": "under", "category": other, "under": None} for other in others]
+    names = (catalogue.entries[other].name for other in others)
+    name = next((name for name in names if name is not None), None)
+    if catalogue.entries[survivor].name is None and name is not None:  # a name that a person gave outlives
+        changes.append({"op": "name", "category": survivor, "name": name})
+        back.append({"op": "name", "category": survivor, "name": None})
+    return "merged", {"category": survivor, "merged": others, "changes": changes, "back": back}
+
+
+def split(catalogue: Catalogue, places: Mapping[int, int], category: int) -> Edit:
+    """Make a new category of some sightings of one; ``places`` are the parts they are in."""
+    home = catalogue.resolve(category)
+    if not places:
+        raise SettingsError(f"name the images of category {home} to split off.")
+    for number, part in places.items():
+        if catalogue.of_part(part) != home:
+            raise SettingsError(
+                f"sighting {number} is in category {catalogue.of_part(part)}, not in {home}: move it, or split that."
+            )
+    _, details = move(catalogue, places, catalogue.next_id)
+    return "split", details | {"of": home}
+
+
+def move(catalogue: Catalogue, places: Mapping[int, int], category: int) -> Edit:
+    """Say that sightings belong to a category."""
+    if not places:
+        raise SettingsError("name the images to move.")
+    target = catalogue.resolve(category) if category != catalogue.next_id else category
+    numbers = sorted(places)
+    came_from: dict[int, list[int]] = {}
+    for number in numbers:
+        came_from.setdefault(catalogue.of_part(places[number]), []).append(number)
+    return "moved", {
+        "category": target,
+        "sightings": numbers,
+        "changes": [place(places, target)],
+        "back": [{"op": "place", "sightings": group, "category": home} for home, group in came_from.items()],
+    }
+
+
+def place(places: Mapping[int, int], category: int) -> dict[str, Any]:
+    numbers = sorted(places)
+    sources = [places[number] for number in numbers]
+    return {"op": "place", "sightings": numbers, "sources": sources, "category": category}
+
+
+def flag(catalogue: Catalogue, categories: Iterable[int], name: str, on: bool) -> Edit:
+    """Ignore or promote categories, or stop doing so."""
+    homes = sorted({catalogue.resolve(category) for category in categories})
+    if not homes:
+        raise SettingsError("name the categories.")
+    for category in homes:
+        entry = catalogue.entries[category]
+        if entry.known:
+            raise SettingsError(f"category {category} ({entry.name}) is known; only discovered ones can be {name}.")
+        if name == "promoted" and on and entry.name is None:
+            raise SettingsError(
+                f"category {category} has no name of its own yet, and a class needs one: rename it first."
+            )
+    return name, {
+        "categories": homes,
+        "on": on,
+        "changes": [{"op": "flag", "category": c, "flag": name, "on": on} for c in homes],
+        "back": [{"op": "flag", "category": c, "flag": name, "on": getattr(catalogue.entries[c], name)} for c in homes],
+    }
+
+
+def recut(before: float, cut: float) -> Edit:
+    """Hold scores against another cut from now on."""
+    return "recut", {"changes": [{"op": "cut", "cut": cut}], "back": [{"op": "cut", "cut": before}]}
+
+
+def last_undoable(newest_first: Iterable[EventRow]) -> EventRow:
+    """The last event that a person made, has not been undone, and can be.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    undone: set[int] = set()
+    for event in newest_first:
+        if event.kind == UNDONE:
+            undone.add(event.details["event"])
+        elif event.number not in undone and event.kind not in FOR_GOOD:
+            return event
+    raise SettingsError("there is nothing to undo.")
+
+
+def undo(event: EventRow, where: Mapping[int, int]) -> Edit:
+    """Take an event back; ``where`` are the parts that the sightings it placed, and that are still there, are in."""
+    changes = []
+    for change in event.details["back"]:
+        if change["op"] == "place":
+            left = {number: where[number] for number in change["sightings"] if number in where}
+            if not left:
+                continue
+            change = place(left, change["category"])
+        changes.append(change)
+    return UNDONE, {"event": event.number, "was": event.kind, "changes": changes}
+
+
+def placed(event: EventRow) -> list[int]:
+    """The sightings that taking an event back would place."""
+    return [number for change in event.details["back"] if change["op"] == "place" for number in change["sightings"]]

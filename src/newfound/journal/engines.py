@@ -1,0 +1,104 @@
+"""Where a journal is kept, and how a connection to it is set up so that what is committed stays."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from newfound.errors import JournalError
+
+_IDLE = 60  # seconds after which the server ends a transaction whose process does nothing
+
+
+def parse(where: str | os.PathLike | None) -> Path | URL | None:
+    """A file, a server, or None for memory. Raises JournalError if it is neither, without showing a password."""
+    if where is None:
+        return None
+    text = os.fspath(where)
+    if "://" not in text:
+        return None if text == ":memory:" else Path(text).absolute()
+    help = "give a path, sqlite:///path, or postgresql://user@host/database"
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):  # whose message may hold the password
+        raise JournalError(f"the journal's URL cannot be read; {help}.") from None
+    kind = url.drivername.split("+")[0]
+    if kind in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if kind != "sqlite":
+        raise JournalError(f"a journal cannot be kept in {kind!r}; {help}.")
+    if url.query or url.host:
+        raise JournalError(f"the URL of an SQLite journal has a path and nothing else; {help}.")
+    return None if url.database in (None, "", ":memory:") else Path(str(url.database)).absolute()
+
+
+def sqlite_engine(path: Path | None, *, read_only: bool, wait: float) -> Engine:
+    """Connections to a file, or to None: one in memory, shared by all threads."""
+    address = f"file:{quote(str(path))}?mode={'ro' if read_only else 'rwc'}" if path else ":memory:"
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(address, timeout=wait, uri=path is not None, check_same_thread=False)
+        connection.isolation_level = None  # transactions begin where the listener below says
+        if not read_only:
+            if path is not None:
+                _use_wal(connection, path, wait)
+            for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+                connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    if path is None:
+        engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool, hide_parameters=True)
+    else:
+        engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, max_overflow=-1, hide_parameters=True)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+    return engine
+
+
+def _use_wal(connection: sqlite3.Connection, path: Path, wait: float) -> None:
+    """Switch to WAL mode. Two processes that do so at once do not wait for each other's lock: SQLite would deadlock."""
+    until = time.monotonic() + wait
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+    if mode != "wal":
+        raise JournalError(f"{path}: this file system cannot hold a journal; use a local disk, or PostgreSQL.")
+
+
+def postgres_engine(url: URL, wait: float) -> Engine:
+    """Connections to a server. Raises JournalError if the driver is not installed."""
+    alive = {"keepalives": 1, "keepalives_idle": 20, "keepalives_interval": 10, "keepalives_count": 3}
+    try:
+        engine = create_engine(
+            url, pool_pre_ping=True, pool_timeout=wait, hide_parameters=True,
+            connect_args=alive | {"connect_timeout": max(2, round(wait))},
+        )  # fmt: skip
+    except ImportError as error:
+        raise JournalError('a journal in PostgreSQL needs a driver: pip install "newfound[postgres]"') from error
+
+    @event.listens_for(engine, "connect")
+    def limits(connection, record) -> None:
+        # The server probes its side too: it then ends the transaction of a machine that has vanished.
+        settings = {
+            "lock_timeout": max(1, round(wait * 1000)), "idle_in_transaction_session_timeout": _IDLE * 1000,
+            "tcp_keepalives_idle": 20, "tcp_keepalives_interval": 10, "tcp_keepalives_count": 3,
+        }  # fmt: skip
+        connection.execute("; ".join(f"SET {key} = {value}" for key, value in settings.items()))
+        connection.commit()
+
+    return engine

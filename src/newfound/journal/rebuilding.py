@@ -1,0 +1,79 @@
+"""A book built anew from sightings whose categories are settled: after some are forgotten, or for another model.
+
+Nothing is decided again. The dictionary that knows the classes takes the sightings in with the answers that stand, in
+their order; ids, names, merges and what people moved stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from newfound.journal.book import Book, decided_on
+from newfound.journal.catalogue import Catalogue
+from newfound.journal.rows import Position, SightingRow
+
+Places = dict[int, tuple[int, bool]]  # of sightings: the part, and whether a person put it there
+
+
+class Rebuilding:
+    """Takes sightings in and gives the new book.
+
+    Args:
+        book: the one that stands, whose catalogue says which categories there are.
+        taught: a dictionary that has seen nothing, with its catalogue.
+        categories: the category of each known part of ``taught``, in the numbering of ``book``.
+    """
+
+    def __init__(self, book: Book, taught: Book, categories: Sequence[int]) -> None:
+        self._old = book.catalogue
+        self._resolve = book.dictionary.resolve
+        self._dictionary = taught.dictionary
+        self._catalogue = self._old.for_parts(categories)
+        self._part_of: dict[int, int] = {}  # the new part of an old one
+        for part, category in enumerate(categories):
+            # What was promoted becomes one class with all that was merged into it; a class that was known is as it was.
+            promoted = category in self._old and self._old.entries[category].promoted
+            olds = self._old.parts(category) if promoted else self._old.founded_as(category)
+            self._part_of |= dict.fromkeys(olds, part)
+        self._absent: list[int] = []
+        self.places: Places = {}  # where the sightings are now
+
+    def admit(self, rows: Sequence[SightingRow], places: Mapping[int, int], pinned: Iterable[int]) -> None:
+        """Take in the next sightings; ``places``: the parts they are in. Those without a feature are absent."""
+        present = [row for row in rows if row.feature is not None]
+        self._absent += [row.number for row in rows if row.feature is None]
+        parts = [self._new_part(places[row.number]) for row in present]
+        stays = set(pinned)
+        flags = np.array([row.number in stays for row in present], bool)
+        self.places |= {
+            row.number: (part, bool(flag)) for row, part, flag in zip(present, parts, flags.tolist(), strict=True)
+        }
+        if present:
+            readings = decided_on(present, self._dictionary.dimension)
+            self._dictionary.admit(readings, np.array(parts, np.int64), flags)
+
+    def book(self, position: Position) -> Book:
+        """The new book, at a position of the journal."""
+        return Book(self._dictionary, self._catalogue, position, self._absent)
+
+    def _new_part(self, place: int) -> int:
+        old = int(self._resolve(place))
+        if old not in self._part_of:
+            self._part_of[old] = part = self._catalogue.next_part
+            self._catalogue.found(part, self._old.owner(old))
+        return self._part_of[old]
+
+
+def known_categories(catalogue: Catalogue, classes: Sequence[str]) -> list[int]:
+    """The categories that the classes of another run are: known or promoted ones of that name, else new ones.
+
+    A new one is entered into the catalogue.
+    """
+    by_name = {
+        entry.name: number
+        for number, entry in catalogue.entries.items()
+        if entry.under is None and entry.name is not None and (entry.known or entry.promoted)
+    }
+    return [by_name[name] if name in by_name else catalogue.teach(name) for name in classes]

@@ -1,0 +1,160 @@
+"""The journal played again: to check it, to ask what another cut would have found, to go back in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from newfound.errors import JournalError
+from newfound.journal.book import Book, decided_on, in_order
+from newfound.journal.journal import Journal
+from newfound.journal.keeper import lookup_in
+from newfound.journal.rows import NEWFOUND, EventRow
+
+_CHUNK = 2_000  # sightings held at a time
+
+
+@dataclass
+class Verified:
+    """What a replay from the genesis came to.
+
+    Attributes:
+        sightings, events: how many were replayed.
+        skipped: sightings before the genesis, which was rebuilt after some were forgotten or for another model.
+        differences: what is not as the journal says; none if all is well.
+    """
+
+    sightings: int = 0
+    events: int = 0
+    skipped: int = 0
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def fine(self) -> bool:
+        return not self.differences
+
+
+def verify(journal: Journal) -> Verified:
+    """Replay from the genesis, compare every answer and event, and the state with that of the newest snapshot."""
+    book = Book.from_bytes(journal.genesis().state)
+    newest = journal.latest_snapshot()
+    start = book.position
+    told = Verified(skipped=start.sightings)
+    events = journal.events(since=start.events)
+    own = iter([event for event in events if event.actor == NEWFOUND])
+    for kind, piece in _pieces(journal, events, start.sightings):
+        if kind == "sightings":
+            answered = book.observe(decided_on(piece, book.dictionary.dimension))
+            out = answered.decisions
+            columns = (out.category.tolist(), answered.categories, out.created.tolist(), out.score.tolist())
+            for row, *again in zip(piece, *columns, strict=True):
+                if [row.part, row.category, row.created, row.score] != again:
+                    told.differences.append(
+                        f"sighting {row.number} was answered with category {row.category} at {row.score}; replayed, it "
+                        f"gets {again[1]} at {again[3]}"
+                    )
+            for change in answered.changes:
+                event = next(own, None)
+                if event is None or (event.at, event.kind, event.details) != tuple(
+                    change[name] for name in ("at", "kind", "details")
+                ):
+                    told.differences.append(f"replayed, {change} happens; the journal has {event}")
+            told.sightings += len(piece)
+        else:
+            book.apply(piece, lookup_in(journal, book))
+            told.events += 1
+        if book.position == newest.position and book.to_bytes() != newest.state:
+            told.differences.append(f"the snapshot at {book.position} is not what the journal adds up to")
+    told.differences += [f"the journal has {event}, which does not happen when replayed" for event in own]
+    return told
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a stream would have come to with another cut."""
+
+    cut: float
+    sightings: int
+    numbers: list[int]
+    categories: list[int]  # as they stand at the end of the replay, by the numbers; only ids of this replay
+    known: int  # ids below this are the known classes
+    found: int  # distinct categories of the sightings, the known ones that were seen included
+    discovered: int
+
+
+def what_if(
+    journal: Journal, cut: float | None = None, *, until: float | None = None, count: int | None = None
+) -> WhatIf:
+    """Decide on the recorded stream again, without what people did, from stored features alone.
+
+    Args:
+        cut: what to hold scores against; None for the one of the genesis.
+        until: only sightings before this time (seconds since 1970).
+        count: only so many sightings.
+
+    Sightings that were forgotten are left out.
+    """
+    book = Book.from_bytes(journal.taught())
+    if cut is not None:
+        book.dictionary.threshold = cut
+    numbers: list[int] = []
+    given: list[np.ndarray] = []
+    moved: dict[int, int] = {}
+    for rows in journal.stream(0, count, _CHUNK):
+        kept = [row for row in rows if row.feature is not None and (until is None or row.time < until)]
+        answered = book.observe(decided_on(kept, book.dictionary.dimension))
+        given.append(answered.decisions.category)
+        moved |= {number: part for number, (part, _) in answered.places.items()}
+        numbers += [row.number for row in kept]
+    now = np.concatenate([np.empty(0, np.int64), *given])
+    now[list(moved)] = list(moved.values())  # the replay numbers its sightings itself
+    now = book.dictionary.resolve(now)
+    known, distinct = book.dictionary.known, np.unique(now)
+    return WhatIf(
+        cut=float(book.dictionary.threshold),
+        sightings=len(numbers),
+        numbers=numbers,
+        categories=now.tolist(),
+        known=known,
+        found=len(distinct),
+        discovered=int((distinct >= known).sum()),
+    )
+
+
+def as_of(journal: Journal, until: float) -> Book:
+    """The book as it was before a time (seconds since 1970), with what people had done by then.
+
+    Raises:
+        JournalError: The journal was rebuilt later than that, after something was forgotten or for another model.
+    """
+    genesis = journal.genesis()
+    book = Book.from_bytes(genesis.state)
+    before = journal.sightings([genesis.position.sightings - 1]) if genesis.position.sightings else []
+    if before and before[0].time >= until:
+        raise JournalError(
+            f"{journal.name} was rebuilt after {genesis.position.sightings} sightings, when something was forgotten or "
+            "it was carried to another model: it cannot go back further than that."
+        )
+    events = [event for event in journal.events(since=genesis.position.events) if event.time < until]
+    for kind, piece in _pieces(journal, events, genesis.position.sightings):
+        if kind == "event":
+            book.apply(piece, lookup_in(journal, book))
+            continue
+        kept = [row for row in piece if row.time < until]
+        if kept:
+            book.observe(decided_on(kept, book.dictionary.dimension))
+        if len(kept) < len(piece):
+            break
+    return book
+
+
+def _pieces(journal: Journal, events: list[EventRow], start: int) -> Iterator[tuple[str, Any]]:
+    """What follows a position, in the journal's order and in pieces that fit into memory."""
+    for rows in journal.stream(start, None, _CHUNK):
+        stop = rows[-1].number + 1
+        yield from in_order(rows, [event for event in events if start <= event.at < stop], start)
+        start = stop
+    yield from in_order((), [event for event in events if event.at >= start], start)

@@ -1,0 +1,116 @@
+"""What a journal holds, as plain values, and how they look in its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+NEWFOUND = "newfound"  # the actor of derived events: what the dictionary did by itself
+
+_answer = attrgetter("content", "part", "category", "created", "score", "cut", "probability", "new_probability")
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """How much of a journal: the first so many sightings and events."""
+
+    sightings: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class SightingRow:
+    """One observed image and the answer it got. A forgotten one keeps its number, part, category, created, model, time.
+
+    Attributes:
+        number: 0, 1, 2, ... without gaps: the journal's order.
+        content: a hash of the image's bytes.
+        part: of the dictionary, as answered; where the sighting is now is its place.
+        runners_up: (category, score) of those that came next.
+        feature: float16, little endian.
+        model: the id of the model that gave the feature.
+    """
+
+    number: int
+    image: str | None
+    content: bytes | None
+    part: int
+    category: int
+    created: bool
+    score: float | None
+    cut: float | None
+    probability: float | None
+    new_probability: float | None
+    runners_up: tuple[tuple[int, float], ...]
+    feature: bytes | None
+    model: int
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """What a person or the dictionary did, after `at` sightings."""
+
+    number: int
+    at: int
+    kind: str
+    actor: str
+    time: float
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole state at a position; the fold starts at the genesis."""
+
+    position: Position
+    state: bytes
+    genesis: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Who gave features and answers."""
+
+    id: int
+    fingerprint: str
+    about: dict[str, Any]
+    time: float
+
+
+def pack_sighting(row: SightingRow) -> tuple[Any, ...]:
+    """As a row of the table, in the order of its columns."""
+    image = row.image
+    image = image if image is None else as_text(image)
+    # Python writes lists of numbers as JSON does, and three times faster than its encoder; but for inf, nan and NumPy's.
+    runners_up = str([*map(list, row.runners_up)])
+    if "n" in runners_up:
+        runners_up = to_json(row.runners_up)
+    return (row.number, image, *_answer(row), runners_up, row.feature, row.model, row.time)
+
+
+def unpack_sighting(row: Sequence[Any]) -> SightingRow:
+    """The inverse of `pack_sighting`."""
+    runners_up = tuple(map(tuple, json.loads(row[10]))) if row[10] else ()
+    return SightingRow(*row[:5], bool(row[5]), *row[6:10], runners_up, *row[11:])  # type: ignore[call-arg]
+
+
+def pack_event(row: EventRow) -> tuple[Any, ...]:
+    """As a row of the table, in the order of its columns."""
+    return row.number, row.at, as_text(row.kind), as_text(row.actor), row.time, to_json(row.details)
+
+
+def unpack_event(row: Sequence[Any]) -> EventRow:
+    """The inverse of `pack_event`."""
+    return EventRow(*row[:5], json.loads(row[5]))  # type: ignore[call-arg]
+
+
+def as_text(name: str) -> str:
+    """The name as every database can hold it: what is no Unicode text, as file names may be, is spelled out."""
+    if "\0" in name:  # PostgreSQL has no such character
+        name = name.replace("\0", "\\0")
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,101 @@
+"""The one transaction that writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from sqlalchemy import Connection, Table, delete, func, insert, select, update
+
+from newfound.errors import JournalError
+from newfound.journal import schema
+from newfound.journal.reading import Reader, chunks, marks, position
+from newfound.journal.rows import EventRow, Position, SightingRow, pack_event, pack_sighting, to_json
+from newfound.journal.schema import models, snapshots
+
+_KEPT = 2  # snapshots besides the genesis: one to start from, and the one before it
+_OR_MOVE = " ON CONFLICT (sighting) DO UPDATE SET part = excluded.part, pinned = excluded.pinned"
+
+
+class Writer(Reader):
+    """Reads and writes inside `Journal.writing`: it sees everything committed and written here, and nobody else writes.
+
+    Args:
+        sweep: called when something was forgotten, to have the database's log overwritten after the commit.
+    """
+
+    def __init__(self, connection: Connection, name: str, sweep: Callable[[], None]) -> None:
+        self.name = name
+        self._connection = connection
+        self._sweep = sweep
+        self._reached = position(connection)
+
+    def position(self) -> Position:
+        """How much there is, with what was appended here."""
+        return self._reached
+
+    def append(
+        self,
+        sightings: Sequence[SightingRow],
+        events: Sequence[EventRow] = (),
+        places: Mapping[int, tuple[int, bool]] | None = None,
+    ) -> None:
+        """Add sightings and events, and say where sightings are now: number -> (part, whether a person put it there).
+
+        Raises JournalError if the numbers do not continue those of the journal without gaps.
+        """
+        reached = self._reached
+        self._must_continue("sighting", reached.sightings, [row.number for row in sightings])
+        self._must_continue("event", reached.events, [row.number for row in events])
+        self._insert(schema.sightings, list(map(pack_sighting, sightings)))
+        self._insert(schema.events, list(map(pack_event, events)))
+        moved = [(number, part, pinned) for number, (part, pinned) in (places or {}).items()]
+        self._insert(schema.places, moved, _OR_MOVE)
+        self._reached = Position(reached.sightings + len(sightings), reached.events + len(events))
+
+    def add_model(self, fingerprint: str, about: dict[str, Any], taught: bytes) -> int:
+        """Who writes from now on, and what it knew before it saw anything; returns its id."""
+        last = self._connection.scalar(select(func.max(models.c.id)))
+        row = {"id": (last or 0) + 1, "fingerprint": fingerprint, "about": to_json(about), "time": time.time()}
+        self._connection.execute(insert(models).values(row | {"taught": taught}))
+        return row["id"]  # type: ignore[return-value]
+
+    def snapshot(self, state: bytes, *, genesis: bool = False) -> None:
+        """Keep the state at the position reached. A genesis replaces all; else it and the newest two others stay."""
+        here = {"sightings": self._reached.sightings, "events": self._reached.events}
+        if genesis:
+            self._connection.execute(delete(snapshots))
+        self._connection.execute(insert(snapshots).values(state=state, genesis=genesis, **here))
+        others = select(snapshots.c.id).where(~snapshots.c.genesis).order_by(snapshots.c.id.desc())
+        old = list(self._connection.scalars(others))[_KEPT:]
+        if old:
+            self._connection.execute(delete(snapshots).where(snapshots.c.id.in_(old)))
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Erase what tells of these images; number, part, category, created, model and time stay as a tombstone.
+
+        SQLite overwrites the old rows; in PostgreSQL they go with the server's next vacuum.
+        """
+        tombstone = {column.name: None for column in schema.sightings.c if column.nullable}
+        for some in chunks(numbers):
+            self._connection.execute(
+                update(schema.sightings).where(schema.sightings.c.number.in_(some)).values(tombstone)
+            )
+        self._sweep()
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return nullcontext(self._connection)
+
+    def _insert(self, table: Table, rows: list[tuple[Any, ...]], otherwise: str = "") -> None:
+        """Tuples straight to the driver's executemany: building statements from dicts takes as long as the database."""
+        if not rows:
+            return
+        values = marks(self._connection, len(table.c))
+        self._connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({values}){otherwise}", rows)
+
+    def _must_continue(self, what: str, start: int, numbers: list[int]) -> None:
+        for due, number in enumerate(numbers, start):
+            if number != due:
+                raise JournalError(f"{self.name}: {what} {number} was given where {due} comes next.")

@@ -1,0 +1,110 @@
+"""Real databases for the tests of the journal: SQLite files, and a PostgreSQL server of our own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from newfound.journal import Journal, SightingRow
+
+_names = count()
+
+
+def _binaries() -> Path | None:
+    """The newest server's programs: where Debian puts them, or on the path."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The URL of a PostgreSQL server that runs for these tests."""
+    binaries = _binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
+    folder = Path(tempfile.mkdtemp(prefix="nf"))  # short: a socket's path has at most 107 characters
+    as_user: list[str] = []
+    if os.getuid() == 0:  # the server refuses to run as root
+        as_user = ["runuser", "-u", "postgres", "--"]
+        shutil.chown(folder, "postgres")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def run(program: str, *options: str) -> None:
+        command = [*as_user, str(binaries / program), "-D", str(folder / "data"), *options]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    # Only clients are killed here, never the server: it need not wait for the disk.
+    settings = f"-p {port} -k {folder} -h 127.0.0.1 -c fsync=off -c max_connections=50"
+    try:
+        run("initdb", "-A", "trust", "-U", "tester", "-E", "UTF8", "--locale=C", "--no-sync")
+        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
+        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
+        run("pg_ctl", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_journal(postgres) -> str:
+    """The URL of a schema of its own, with nothing in it."""
+    import psycopg
+
+    schema = f"test_{next(_names)}"
+    with psycopg.connect(postgres) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    return f"{postgres}?options=-csearch_path%3D{schema}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def journal_at(request, tmp_path) -> str:
+    """Where a new journal can be opened: once a file, once a PostgreSQL schema."""
+    if request.param == "sqlite":
+        return str(tmp_path / "journal.db")
+    return request.getfixturevalue("postgres_journal")
+
+
+@pytest.fixture
+def journal(journal_at):
+    """A journal that has begun."""
+    with Journal.open(journal_at, wait=10) as journal:
+        journal.begin("a model", {"classes": ["cat"]}, b"genesis")
+        yield journal
+
+
+@pytest.fixture(scope="session")
+def sighting():
+    """sighting(number, **changes): a row with all of its fields filled."""
+
+    def make(number: int, **changes) -> SightingRow:
+        values = {
+            "number": number, "image": f"photos/{number}.jpg", "content": number.to_bytes(16, "big"), "part": 3,
+            "category": 2, "created": False, "score": 0.5, "cut": 0.25, "probability": 0.75, "new_probability": 0.125,
+            "runners_up": ((4, 0.5), (1, 0.25)), "feature": b"\x00\x3c" * 8, "model": 1, "time": 1700000000.5,
+        }  # fmt: skip
+        return SightingRow(**(values | changes))
+
+    return make
+
+
+@pytest.fixture
+def fill(sighting):
+    """fill(journal, count): append so many sightings in one block."""
+
+    def append(journal: Journal, count: int) -> list[SightingRow]:
+        with journal.writing() as writer:
+            start = writer.position().sightings
+            rows = [sighting(start + i) for i in range(count)]
+            writer.append(rows)
+        return rows
+
+    return append
