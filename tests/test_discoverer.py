@@ -16,6 +16,7 @@ from newfound.discoverer import Discoverer
 from newfound.discovery import BayesianDictionary, events_of, standing
 from newfound.errors import SettingsError
 from newfound.features import Block
+from newfound.images import content_of
 from newfound.sightings import Category, Sighting
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -300,6 +301,9 @@ class ReadAsGiven:
     """An encoder for images that are readings already, which half precision holds as they are or nearly so."""
 
     batch = 64
+
+    def contents(self, items):
+        return [content_of(item) for item in items]
 
     def stream(self, items, block=None):
         items = list(items)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from newfound.curator import content_of
 from newfound.errors import JournalError
+from newfound.images import content_of
 from newfound.journal.book import Book, feature_bytes, stored
 from newfound.journal.catalogue import Catalogue
 from newfound.journal.journal import Journal

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from newfound.datasets import item_name
-from newfound.errors import ImageError, JournalError, MissingFileError, SettingsError
-from newfound.images import content_hash
+from newfound.errors import JournalError, SettingsError
+from newfound.images import content_of
 from newfound.journal import editing
 from newfound.journal.book import Book
 from newfound.journal.journal import Journal, Writer
@@ -202,11 +202,3 @@ def reference(item: Any) -> str | None:
         return os.path.abspath(os.fsdecode(item))
     source = getattr(item, "filename", None)
     return source if isinstance(source, str) and source else None
-
-
-def content_of(item: Any) -> bytes | None:
-    """The hash of an image's content; None for one that cannot be read, which the encoder will say."""
-    try:
-        return bytes.fromhex(content_hash(item))
-    except (ImageError, MissingFileError):
-        return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from newfound.curator import EXEMPLARS, Curator, content_of, reference
+from newfound.curator import EXEMPLARS, Curator, reference
 from newfound.datasets import is_finite, iter_source
 from newfound.discovery import Dictionary
 from newfound.errors import JournalError
@@ -108,7 +108,7 @@ class Discoverer(Curator):
             """Images to encode; ends early when all that was read so far has been seen before."""
             nonlocal more
             while chunk := list(islice(items, size)):
-                contents = [content_of(item) for item in chunk]
+                contents = self.encoder.contents(chunk)
                 earlier = {} if again else self.keeper.journal.find([c for c in contents if c is not None])
                 for item, content in zip(chunk, contents, strict=True):
                     row = None if content is None else earlier.get(content)

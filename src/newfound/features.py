@@ -18,7 +18,7 @@ from newfound.backbone import Backbone
 from newfound.cache import TokenCache
 from newfound.datasets import item_name
 from newfound.errors import ImageError, MissingFileError, NewfoundError, SettingsError
-from newfound.images import content_hash, open_image
+from newfound.images import content_hash, content_of, open_image
 from newfound.views import Views
 
 Progress = Callable[[int], None]
@@ -71,6 +71,10 @@ class Encoder:
                 pending = []
         if pending:
             yield self._block(pending)
+
+    def contents(self, items: Sequence) -> list[bytes | None]:
+        """The hashes of images' contents; None for one that cannot be read."""
+        return [content_of(item) for item in items]
 
     def features(self, items: Sequence, progress: Progress | None = None) -> np.ndarray:
         """Features of a finite list, all of which must be readable (the first error is raised)."""

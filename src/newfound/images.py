@@ -87,6 +87,14 @@ def content_hash(source: Any) -> str:
             raise ImageError(f"cannot read {name}: {error.strerror}") from error
 
 
+def content_of(source: Any) -> bytes | None:
+    """Return :func:`content_hash` as 16 bytes, or None for an image that cannot be read."""
+    try:
+        return bytes.fromhex(content_hash(source))
+    except (ImageError, MissingFileError):
+        return None
+
+
 def thumbnail(image: Any, size: int = 96) -> bytes:
     """Return ``image`` (anything :func:`open_image` takes) as a JPEG that fits ``size`` x ``size`` pixels."""
     small = open_image(image)

@@ -108,7 +108,7 @@ class Run:
         opened = Journal.open(journal, wait=wait)
         try:
             return Discoverer(
-                self.encoder, self.dictionary(), self.classes, opened,
+                self.encoder, self.dictionary(threshold), self.classes, opened,
                 fingerprint=self.fingerprint(), about=self.about(), threshold=threshold, actor=actor,
             )  # fmt: skip
         except BaseException:

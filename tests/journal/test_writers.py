@@ -42,7 +42,7 @@ def run_and_kill(where: str, writers: int, count: int, kills: int) -> dict[int, 
             kills -= 1
             alive[victim] = start(where, victim, count, seed=100 + kills)
             continue
-        worker, process = alive.popitem()
+        _, process = alive.popitem()
         out, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
         told |= heard(out)
@@ -52,7 +52,7 @@ def run_and_kill(where: str, writers: int, count: int, kills: int) -> dict[int, 
 def check(where: str, writers: int, count: int, told: dict[int, int]) -> None:
     with Journal.open(where) as journal:
         rows = [row for some in journal.stream() for row in some]
-        assert [row.number for row in rows] == list(range(writers * count)), "nothing is missing, nothing is there twice"
+        assert [row.number for row in rows] == list(range(writers * count)), "nothing is missing or there twice"
         assert len({row.content for row in rows}) == writers * count
         answered = {row.number: row.category for row in rows}
         assert told == {number: answered[number] for number in told}, "what was acknowledged is what is there"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,27 @@ from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print
 from newfound.cli._journal import Actor, Where, clock, curating, named_images
 from newfound.files import write_text
 
-app = typer.Typer(cls=CarefulGroup, invoke_without_command=True)
+_ANYWHERE = ("--journal", "--by")
+
+
+class _Group(CarefulGroup):
+    """Takes the options that all of its commands share wherever they are written, also after a command's own words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        front: list[str] = []
+        rest: list[str] = []
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                rest += [word, *words]
+            elif word in _ANYWHERE:
+                front += [word, *islice(words, 1)]
+            else:
+                (front if word.startswith(tuple(f"{name}=" for name in _ANYWHERE)) else rest).append(word)
+        return super().parse_args(ctx, front + rest)
+
+
+app = typer.Typer(cls=_Group, invoke_without_command=True)
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The category's id.")]
 Ids = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of categories.")]

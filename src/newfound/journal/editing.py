@@ -23,7 +23,7 @@ from newfound.journal.rows import EventRow
 
 Edit = tuple[str, dict[str, Any]]  # an event's kind and details
 UNDONE = "undone"
-FOR_GOOD = ("forgotten",)  # kinds that cannot be taken back
+FOR_GOOD = ("forgotten", "recut")  # kinds that undo passes over: gone for good, or nothing done to a category
 
 
 def rename(catalogue: Catalogue, category: int, name: str) -> Edit:
@@ -122,7 +122,7 @@ def flag(catalogue: Catalogue, categories: Iterable[int], name: str, on: bool) -
 
 def recut(before: float, cut: float) -> Edit:
     """Hold scores against another cut from now on."""
-    return "recut", {"changes": [{"op": "cut", "cut": cut}], "back": [{"op": "cut", "cut": before}]}
+    return "recut", {"before": before, "cut": cut, "changes": [{"op": "cut", "cut": cut}]}
 
 
 def last_undoable(newest_first: Iterable[EventRow]) -> EventRow:

@@ -22,7 +22,7 @@ from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
 
 _RUNNERS_UP = 2
 NOWHERE = -1  # the place of a sighting that was forgotten
-_SNAPSHOT_EVERY = 5_000  # sightings, or four times the categories if that is more: a snapshot is as long as they are
+_SNAPSHOT_EVERY = 5_000  # sightings, or as many as there are categories: the more of them, the longer a snapshot
 _WORTH_A_SNAPSHOT = 500  # sightings that the next opening would have to decide on again
 
 
@@ -217,7 +217,7 @@ class Keeper:
         return Book.from_bytes(snapshot.state)
 
     def _snapshot_when_due(self, writer: Writer, book: Book) -> None:
-        every = max(_SNAPSHOT_EVERY, 4 * len(book.dictionary))
+        every = max(_SNAPSHOT_EVERY, len(book.dictionary))
         if book.position.sightings - self._snapshot_at >= every:
             writer.snapshot(book.to_bytes())
             self._snapshot_at = book.position.sightings

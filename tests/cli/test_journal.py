@@ -1,0 +1,180 @@
+"""`newfound categories`, `journal`, `replay` and `promote`: what a person does with what was discovered."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def kept(invoke, run, stream, tmp_path) -> Path:
+    """A run with a journal of nine images: yellow is new to it."""
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    (folder / "journal.db").unlink(missing_ok=True)
+    result = invoke("discover", folder, stream, "--threshold", "0.93")
+    assert result.exit_code == 0, result.stderr
+    return folder
+
+
+@pytest.fixture
+def categories(invoke, kept):
+    """categories(*words): the command; its JSON if that was asked for."""
+
+    def call(*words, fails: bool = False):
+        result = invoke("categories", kept, *words)
+        assert (result.exit_code != 0) == fails, result.stderr
+        return json.loads(result.stdout) if "--json" in words else result
+
+    return call
+
+
+@pytest.fixture
+def discovered(categories) -> int:
+    """The id of a discovered category."""
+    return next(c["id"] for c in categories("list", "--json") if c["origin"] == "discovered")
+
+
+def test_the_categories_of_a_journal_are_listed_without_a_model(categories, kept):
+    for name in ("model.safetensors", "known.safetensors"):
+        (kept / name).unlink()
+    found = categories("list", "--json")
+    assert [c["name"] for c in found[:3]] == ["blue", "green", "red"]
+    assert sum(c["count"] for c in found) == 9
+    assert {c["origin"] for c in found[3:]} == {"discovered"}
+    assert "new-1" in categories().stdout
+
+
+def test_a_name_is_given_shown_and_taken_back(categories, discovered):
+    assert "is now sunflower" in categories("rename", discovered, "sunflower").stderr
+    shown = categories("show", discovered, "--json")
+    assert shown["name"] == "sunflower"
+    assert len(shown["sightings"]) == shown["count"] >= 1
+    assert all(Path(s["image"]).is_file() for s in shown["sightings"])
+    assert "undone: renamed" in categories("undo").stderr
+    assert categories("show", discovered, "--json")["name"].startswith("new-")
+
+
+def test_images_are_merged_split_and_moved_by_their_files_or_numbers(categories, discovered):
+    categories("merge", 0, discovered)
+    blue = categories("show", 0, "--json")
+    first, second = blue["sightings"][:2]
+    categories("split", 0, first["image"])
+    new = categories("list", "--json")[-1]
+    assert (new["count"], new["origin"]) == (1, "discovered")
+    categories("move", new["id"], second["number"])
+    assert categories("show", new["id"], "--json")["count"] == 2
+    for _ in range(3):
+        categories("undo")
+    assert categories("show", discovered, "--json")["id"] == discovered
+
+
+def test_who_did_what_is_on_record(invoke, kept, discovered):
+    invoke("categories", kept, "rename", discovered, "sunflower", "--by", "ada")
+    told = json.loads(invoke("categories", kept, "history", "--json").stdout)
+    assert (told[-1]["by"], told[-1]["kind"], told[-1]["after"]) == ("ada", "renamed", 9)
+
+
+def test_ignored_categories_are_left_out_of_the_list(categories, discovered):
+    categories("ignore", discovered)
+    assert discovered not in [c["id"] for c in categories("list", "--json")]
+    assert discovered in [c["id"] for c in categories("list", "--ignored", "--json")]
+    categories("ignore", discovered, "--stop")
+    assert discovered in [c["id"] for c in categories("list", "--json")]
+
+
+def test_every_image_and_its_category_are_exported(categories, stream):
+    rows = list(csv.DictReader(io.StringIO(categories("export").stdout)))
+    assert {Path(row["path"]) for row in rows} == set(stream.glob("*/*.png"))
+    assert {row["label"] for row in rows} >= {"blue", "red"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("rename", 999, "x"), "no category 999"),
+        (("merge", 0, 1), "both known"),
+        (("split", 0, "nowhere.png"), "nowhere.png is not in"),
+        (("undo",), "nothing to undo"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(categories, words, told):
+    result = categories(*words, fails=True)
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.exit_code == 2
+
+
+def test_a_run_without_a_journal_says_how_to_get_one(invoke, run, tmp_path):
+    result = invoke("categories", tmp_path)
+    assert result.exit_code == 1
+    assert "newfound discover" in result.stderr
+
+
+def test_a_journal_is_described_and_verified(invoke, kept):
+    told = json.loads(invoke("journal", "info", kept, "--json").stdout)
+    assert (told["sightings"], told["method"]) == (9, "ltc")
+    result = invoke("journal", "verify", kept)
+    assert result.exit_code == 0
+    assert "all as the journal says" in result.stderr
+    with sqlite3.connect(kept / "journal.db") as raw:
+        raw.execute("UPDATE sightings SET score = score + 1 WHERE number = 3")
+    result = invoke("journal", "verify", kept)
+    assert result.exit_code == 1
+    assert "sighting 3" in result.stderr
+
+
+def test_another_cut_is_tried_without_an_image_and_without_changing_anything(invoke, kept, stream, tmp_path):
+    told = json.loads(invoke("replay", kept, "--cut", "-1", "--json").stdout)
+    assert (told["sightings"], told["discovered"]) == (9, 0)
+    assert json.loads(invoke("replay", kept, "--cut", "1", "--json").stdout)["discovered"] >= 7
+    assert [c["count"] for c in json.loads(invoke("replay", kept, "--until", "2001-01-01", "--json").stdout)] == [0] * 3
+    assert sum(c["count"] for c in json.loads(invoke("replay", kept, "--json").stdout)) == 9
+    assert "no moment" in invoke("replay", kept, "--until", "yesterday").stderr
+    assert json.loads(invoke("journal", "info", kept, "--json").stdout)["sightings"] == 9
+
+
+def test_a_forgotten_image_leaves_a_tombstone_and_can_be_seen_anew(invoke, kept, stream):
+    image = stream / "yellow" / "1.png"
+    assert "1 image is forgotten" in invoke("journal", "forget", kept, image).stderr
+    assert image.name.encode() not in b"".join(
+        line.encode() for line in invoke("categories", kept, "export").stdout.splitlines() if "yellow/1.png" in line
+    )
+    assert invoke("journal", "verify", kept).exit_code == 0
+    again = invoke("discover", kept, stream)
+    (line,) = [json.loads(line) for line in again.stdout.splitlines()]
+    assert (line["image"], line["number"]) == (str(image), 9)
+
+
+def test_another_model_is_refused_until_the_journal_is_carried_to_it(
+    invoke, kept, stream, labelled, quick, tmp_path, discovered
+):
+    invoke("categories", kept, "merge", *[c["id"] for c in _listed(invoke, kept) if c["origin"] == "discovered"])
+    invoke("categories", kept, "rename", discovered, "sunflower")
+    assert "sunflower" in invoke("promote", kept, discovered).stderr
+    other = tmp_path / "other"
+    result = invoke("train", labelled, "--continue", kept, "--out", other, *quick)
+    assert result.exit_code == 0, result.stderr
+    assert "sunflower" in json.loads((other / "classes.json").read_text())
+    refused = invoke("discover", other, stream, "--journal", kept / "journal.db")
+    assert refused.exit_code == 1
+    assert "reencode" in refused.stderr
+    before = {c["name"]: (c["id"], c["count"]) for c in _listed(invoke, kept)}
+    result = invoke("journal", "reencode", kept, other)
+    assert result.exit_code == 0, result.stderr
+    after = _listed(invoke, other)
+    assert {c["name"]: (c["id"], c["count"]) for c in after} == before
+    assert next(c for c in after if c["name"] == "sunflower")["origin"] == "known"
+    assert invoke("journal", "verify", other).exit_code == 0
+    again = invoke("discover", other, stream, "--repeat")
+    assert all(json.loads(line)["repeated"] for line in again.stdout.splitlines())
+    assert "already" in invoke("journal", "reencode", kept, other).stderr
+
+
+def _listed(invoke, run) -> list[dict]:
+    return json.loads(invoke("categories", run, "list", "--json").stdout)
