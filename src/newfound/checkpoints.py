@@ -54,10 +54,12 @@ class Checkpoint:
                 f"settings: it goes on from the last epoch that was saved."
             ) from error
 
-    def check(self) -> None:
-        """Raise RunError if the folder holds an unfinished training that is not this one."""
-        if self.path.is_file():
-            self._compare(self._read()[0])
+    def check(self) -> bool:
+        """Whether the folder holds this training, unfinished. Raises RunError if it holds another."""
+        if not self.path.is_file():
+            return False
+        self._compare(self._read()[0])
+        return True
 
     def _compare(self, info: dict) -> None:
         differing = [k for k in self.fingerprint if info["fingerprint"].get(k) != self.fingerprint[k]]
@@ -67,12 +69,21 @@ class Checkpoint:
                 f"Choose another folder, or pass overwrite=True (--overwrite) to start afresh."
             )
 
-    def restore(self, learner, optimizer, trained) -> int:
-        """Put the learner back to its last epoch; returns the epoch to go on with (0 without a checkpoint)."""
-        if not self.path.is_file():
+    def restore(self, learner, optimizer, trained, fabric=None) -> int:
+        """Put the learner back to its last epoch; returns the epoch to go on with (0 without a checkpoint).
+
+        Args:
+            fabric: of several processes the first reads for all, as the folder may be on its machine alone.
+        """
+        leads = fabric is None or fabric.is_global_zero
+        found = self._read() if leads and self.path.is_file() else None
+        if found is not None:
+            self._compare(found[0])
+        if fabric is not None:
+            found = fabric.broadcast(found)
+        if found is None:
             return 0
-        info, tensors = self._read()
-        self._compare(info)
+        info, tensors = found
         learner.backbone.model.load_state_dict(_part(tensors, "tail."), strict=False)
         learner.method.load_state_dict(_part(tensors, "method."))
         learner.method.load_scalars(info["scalars"])

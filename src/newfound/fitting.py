@@ -18,9 +18,11 @@ from newfound import presets
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
 from newfound.datasets import LabelledImages, check_trainable, item_name, load_dataset
+from newfound.distributed import check_agreement, divide
 from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
 from newfound.images import content_hash
+from newfound.launching import launch, make_fabric, together
 from newfound.logs import TensorBoardLog
 from newfound.method import Settings, get_method
 from newfound.method._creating import CreatorChoice
@@ -76,7 +78,11 @@ def fit(
         bundle: put the trunk's weights into the run too.
         overwrite: replace a run, or another unfinished training, in `out`.
         cache: the folder of the trunk's cached outputs (default: NEWFOUND_CACHE or ~/.cache/newfound).
-        accelerator, devices, num_nodes, strategy, precision: Lightning Fabric's arguments.
+        accelerator, devices, num_nodes, strategy, precision: Lightning Fabric's arguments. With several devices or
+            nodes a process for each learns its share of every batch, of the same size in all, and the run is the one
+            that a single process would make, but for rounding. On one machine the others are started by running the
+            program again, so everything in a script up to here happens in each; all are given the run, and the first
+            writes it.
         reporter: told of progress; silent by default.
         **settings: any setting of the method by name, such as lr=3e-4 or share=0.5.
 
@@ -88,32 +94,59 @@ def fit(
         SettingsError: a name or value that does not exist.
         WeightsError: the backbone's weights cannot be had.
         RunError: `out` holds another run.
+        NewfoundError: another process of the same training failed.
     """
-    reporter = reporter or Reporter()
     if short is None:
         short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
     resolved = presets.resolve(method, preset, short=short, overrides=settings | {"epochs": epochs})
+    fabric = make_fabric(accelerator, devices, num_nodes, strategy, precision)
+    if fabric.world_size > 1 and not get_method(method).shares_batches:
+        raise SettingsError(f"{method} trains in one process on one device, not on {fabric.world_size}.")
     if isinstance(resolved, CreatorChoice) and resolved.epochs and (creator := resolved.make_creator()):
         creator.ready()  # rather now than after hours
-    folder = _prepare(out, overwrite)
+    reporter = reporter if reporter and fabric.is_global_zero else Reporter()
+    folder = _prepare(out, overwrite) if fabric.is_global_zero else Path(out) if out is not None else None
     labelled = load_dataset(data)
     check_trainable(labelled)
-    fabric = launch(accelerator, devices, num_nodes, strategy, precision)
-    model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
-    model.to(fabric.device)
-    augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
-    store = TokenCache(cache)
-    encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
-    labelled, skipped = _readable(labelled, encoder, reporter)
-    resolved = _possible(resolved, labelled, reporter)
-    config = {
+    with together(fabric):
+        model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
+        model.to(fabric.device)
+        augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
+        store = TokenCache(cache)
+        encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
+        labelled, skipped = _readable(labelled, encoder, fabric, reporter)
+        resolved = _possible(resolved, labelled, reporter)
+        config = _config(
+            method, presets.label(preset, short=short), resolved, model, image_size, seed, precision, labelled, skipped
+        )
+        check_agreement(config | {"data": config["data"]["hash"], "backbone": config["backbone"]["trunk_hash"]}, fabric)
+        checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
+        if checkpoint and fabric.is_global_zero and checkpoint.check():
+            reporter.say(f"{folder} holds an interrupted training: going on from its last epoch")
+        run = _train(config, resolved, labelled, encoder, fabric, checkpoint, reporter)
+        run.skipped = skipped
+        if folder and checkpoint and fabric.is_global_zero:
+            run.save(folder, bundle=bundle)
+            checkpoint.remove()
+            shutil.rmtree(folder / _REHEARSAL, ignore_errors=True)
+    if fabric.local_rank == 0:
+        store.trim()
+    return run
+
+
+def _config(
+    method: str, preset: str, resolved: Settings, model: backbone_models.Backbone, image_size: int | None, seed: int,
+    precision: str, labelled: LabelledImages, skipped: list,
+) -> dict[str, Any]:  # fmt: skip
+    """What a run is made from."""
+    return {
         "format": FORMAT,
         "newfound": newfound.__version__,
         "method": method,
-        "preset": presets.label(preset, short=short),
+        "preset": preset,
         "settings": dataclasses.asdict(resolved),
         "backbone": {
-            "name": backbone, "tune_blocks": tune_blocks, "weights": model.weights, "image_size": image_size,
+            "name": model.name, "tune_blocks": model.tune_blocks, "weights": model.weights, "image_size": image_size,
             "trunk_hash": model.trunk_hash(), "split": model.split,
         },
         "seed": seed,
@@ -123,17 +156,6 @@ def fit(
             "skipped": len(skipped), "hash": _data_hash(labelled),
         },
     }  # fmt: skip
-    checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
-    if checkpoint:
-        checkpoint.check()
-    run = _train(config, resolved, labelled, encoder, fabric, checkpoint, reporter)
-    run.skipped = skipped
-    if folder and checkpoint:
-        run.save(folder, bundle=bundle)
-        checkpoint.remove()
-        shutil.rmtree(folder / _REHEARSAL, ignore_errors=True)
-    store.trim()
-    return run
 
 
 def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric, checkpoint, reporter) -> Run:
@@ -141,6 +163,7 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
     method_class = get_method(config["method"])
     if settings.cached and settings.epochs:
         with reporter.stage("caching views", len(items)) as progress:
+            divide(items, fabric, lambda part: encoder.cached_views(part, settings.views, seed=0))
             encoder.cached_views(items, settings.views, seed=0, progress=progress)
     folder = checkpoint.folder if checkpoint else None
     chosen: Rehearsal | None = None
@@ -150,10 +173,11 @@ def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric,
                 encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, progress=progress,
                 folder=folder / _REHEARSAL if folder else None,
             )  # fmt: skip
+        chosen = fabric.broadcast(chosen)
         reporter.say(chosen.describe())
     before = copy.deepcopy(encoder.backbone.tail_state())
     with reporter.stage("learning", settings.epochs * len(items) or None) as progress:
-        board = TensorBoardLog(folder)
+        board = TensorBoardLog(folder if fabric.is_global_zero else None)
         trained = train(
             encoder, items, targets, method_class, settings, seed=seed, fabric=fabric,
             folder=folder, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
@@ -248,9 +272,10 @@ def _prepare(out: str | os.PathLike | None, overwrite: bool) -> Path | None:
     return folder
 
 
-def _readable(data: LabelledImages, encoder: Encoder, reporter: Reporter) -> tuple[LabelledImages, list]:
+def _readable(data: LabelledImages, encoder: Encoder, fabric, reporter: Reporter) -> tuple[LabelledImages, list]:
     """The images that can be read, and (name, reason) of the others; their tokens are in the cache afterwards."""
     with reporter.stage("reading images", len(data)) as progress:
+        divide(list(data.items), fabric, encoder.readable)
         _, positions, errors = encoder.readable(data.items, progress)
     skipped = [(item_name(data.items[i], i), str(error)) for i, error in errors.items()]
     if skipped:
@@ -260,37 +285,12 @@ def _readable(data: LabelledImages, encoder: Encoder, reporter: Reporter) -> tup
     return data, skipped
 
 
-def launch(
-    accelerator: str = "auto", devices: int | str = 1, num_nodes: int = 1, strategy: str = "auto",
-    precision: Any = "32-true",
-):  # fmt: skip
-    """A Fabric for one process on one device. Raises SettingsError for what this machine cannot do."""
-    import logging
-    import warnings
-
-    from lightning_fabric import Fabric
-
-    logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
-    if str(precision).endswith("-true") and precision != "32-true":
-        raise SettingsError(f"precision={precision}: weights stay in 32 bits; take 32-true, bf16-mixed or 16-mixed.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            fabric = Fabric(
-                accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy, precision=precision
-            )
-        except (ValueError, TypeError, RuntimeError) as error:  # Fabric refuses what is not here, or does not exist
-            asked = f"accelerator={accelerator}, devices={devices}, strategy={strategy}, precision={precision}"
-            raise SettingsError(f"this machine cannot train with {asked}: {error}") from error
-    if fabric.world_size > 1:
-        raise SettingsError(f"this version trains in one process on one device, not on {fabric.world_size}.")
-    fabric.launch()
-    return fabric
-
-
 def _data_hash(data: LabelledImages) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for item, label in zip(data.items, data.labels, strict=True):
         digest.update(f"{content_hash(item)}:{label}\n".encode())
     return digest.hexdigest()
 
+
+
+__all__ = ["fit", "launch"]

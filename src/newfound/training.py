@@ -1,7 +1,8 @@
 """The one training loop: every method learns here, on Lightning Fabric, from pixels or from cached trunk outputs.
 
 Every random choice is drawn from a generator made from (seed, epoch, step), never from a running state: the same seed
-gives the same weights, threshold and log, and a run that was stopped goes on as if it had not been.
+gives the same weights, threshold and log, and a run that was stopped goes on as if it had not been. Several processes
+draw the same, and learn each batch together (`newfound.distributed`): they end where one alone would.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from newfound.backbone import Backbone
 from newfound.checkpoints import Checkpoint
 from newfound.creation import PixelScale
+from newfound.distributed import AllRows, OwnRows, Ranks, exempt
 from newfound.errors import NewfoundError
 from newfound.features import Encoder, Progress, _ahead, unit
 from newfound.images import content_hash, open_image
@@ -40,20 +42,23 @@ class Trained:
 class Learner(nn.Module):
     """Backbone and method as one module, so that a distributed strategy sees a single forward pass."""
 
-    def __init__(self, backbone: Backbone, method: Method, *, inputs: str) -> None:
+    def __init__(self, backbone: Backbone, method: Method, *, inputs: str, ranks: Ranks | None = None) -> None:
         super().__init__()
-        self.backbone, self.method = backbone, method
+        self.backbone, self.method, self.ranks = backbone, method, ranks or Ranks()
         # Creation in pixel space needs inputs that are still pixels; otherwise tokens are made first, once.
         space = getattr(method.settings, "space", "tokens") if method.creates else "tokens"
         self.keep_pixels = inputs == "pixels" and space == "pixels"
         self.needs_trunk = inputs == "pixels" and not self.keep_pixels
 
     def forward(self, first: Tensor, second: Tensor, targets: Tensor, epoch: int, rng: np.random.Generator) -> dict:
+        """The method's losses on a batch: two views of this process's share of it, and the classes of the whole."""
         if self.needs_trunk:
             first, second = self.backbone.trunk(first), self.backbone.trunk(second)
+        # Samples are created between any two of the batch, so each process needs all inputs, not only its own.
+        first, second = (self.ranks.gather(view, len(targets)) for view in (first, second))
         spec = self.backbone.spec
         scale = PixelScale(spec.mean, spec.std) if self.keep_pixels else None
-        encode = _Encode(self.backbone if self.keep_pixels else _Tail(self.backbone))
+        encode = _Encode(self.backbone if self.keep_pixels else _Tail(self.backbone), self.ranks)
         return self.method.loss(Batch(first, second, targets, encode, epoch, rng, scale))
 
 
@@ -69,13 +74,15 @@ class _Tail(nn.Module):
 
 
 class _Encode:
-    """Inputs to unit features; see `newfound.method.Encode`."""
+    """Inputs to unit features, each process its share of them; see `newfound.method.Encode`."""
 
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
+    def __init__(self, module: nn.Module, ranks: Ranks) -> None:
+        self.module, self.ranks = module, ranks
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        return unit(self.module(inputs))
+        if self.ranks.world == 1:
+            return unit(self.module(inputs))
+        return AllRows.apply(unit(self.module(OwnRows.apply(inputs, self.ranks))), self.ranks, len(inputs))
 
     def parameters(self) -> dict[str, Tensor]:
         return {name: p for name, p in self.module.named_parameters() if p.requires_grad}
@@ -100,8 +107,9 @@ def learn(
 
     Args:
         items, targets: the labelled images and their class indices.
-        fabric: a launched Lightning Fabric; it owns device, precision and strategy.
-        checkpoint: if given, training goes on from its last epoch and saves after each.
+        fabric: a launched Lightning Fabric; it owns device, precision and strategy. With several processes each has
+            its share of every batch, whose size is that of the settings all the same.
+        checkpoint: if given, training goes on from its last epoch and saves after each; the first process writes.
         progress: called with the number of samples done.
         on_epoch: called with the log's row after each epoch.
     """
@@ -109,11 +117,13 @@ def learn(
     trained = Trained(method)
     if settings.epochs == 0:
         return trained
-    source = _source(encoder, items, settings, seed)
-    learner = Learner(encoder.backbone, method, inputs=source.space)
+    ranks, source = Ranks.of(fabric), _source(encoder, items, settings, seed)
+    learner = Learner(encoder.backbone, method, inputs=source.space, ranks=ranks)
+    if ranks.world > 1:
+        exempt(learner)
     model, optimizer = fabric.setup(learner, make_optimizer(learner, settings))
     labels = torch.from_numpy(np.asarray(targets, dtype=np.int64))
-    start = checkpoint.restore(learner, optimizer, trained) if checkpoint else 0
+    start = checkpoint.restore(learner, optimizer, trained, fabric) if checkpoint else 0
     steps = math.ceil(len(items) / settings.batch_size)
     for epoch in range(start, settings.epochs):
         learner.train()
@@ -121,14 +131,16 @@ def learn(
         order = np.random.default_rng((seed, epoch, 0)).permutation(len(items))
         batches = deal(order, settings.batch_size, method.smallest_batch)
         totals: dict[str, float] = {}
-        for step, (chosen, first, second) in enumerate(source.pairs(batches, epoch)):
+        shares = [batch[ranks.share(len(batch))] for batch in batches]
+        for step, (chosen, (first, second)) in enumerate(zip(batches, source.pairs(shares, epoch), strict=True)):
             rate = learning_rate(settings, epoch + step / steps)
             for group in optimizer.param_groups:
                 group["lr"] = rate * group["scale"]
             rng = np.random.default_rng((seed, epoch, 1, step))
             at = [t.to(fabric.device) for t in (first, second, labels[chosen])]
             with torch.random.fork_rng():  # dropout and drop path draw from torch's own generator
-                torch.manual_seed(int(np.random.default_rng((seed, epoch, 3, step)).integers(2**62)))
+                own = (ranks.rank,) if ranks.rank else ()  # other noise for other rows
+                torch.manual_seed(int(np.random.default_rng((seed, epoch, 3, step, *own)).integers(2**62)))
                 out = model(*at, epoch, rng)
             _check_finite(out["loss"], epoch, rate)
             optimizer.zero_grad(set_to_none=True)
@@ -142,11 +154,12 @@ def learn(
                 totals[key] = totals.get(key, 0.0) + float(value.detach()) * (1 if key == "created" else len(chosen))
             if progress:
                 progress(len(chosen))
+        method.load_scalars(fabric.broadcast(method.scalars()))  # unlike processors may round unlike
         row = {"epoch": epoch + 1, "lr": rate} | {k: v if k == "created" else v / len(items) for k, v in totals.items()}
         if method.tau is not None:
             row["tau"] = method.tau
         trained.log.append(row)
-        if checkpoint:
+        if checkpoint and ranks.rank == 0:
             checkpoint.save(learner, optimizer, trained)
         if on_epoch:
             on_epoch(row)
@@ -202,7 +215,7 @@ def learning_rate(settings: Settings, epoch: float) -> float:
 class _Source(Protocol):
     space: str
 
-    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]: ...
+    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[Tensor, Tensor]]: ...
 
 
 def _source(encoder: Encoder, items: Sequence, settings: Settings, seed: int) -> _Source:
@@ -223,11 +236,11 @@ class _CachedViews:
         self._encoder, self._keys = encoder, keys
         self.views, self.seed = views, seed
 
-    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         rng = np.random.default_rng((self.seed, epoch, 2))
         chosen = np.argsort(rng.random((len(self._keys), self.views)), axis=1)[:, :2]
         for batch in batches:
-            yield batch, self._stack(batch, chosen[batch, 0]), self._stack(batch, chosen[batch, 1])
+            yield self._stack(batch, chosen[batch, 0]), self._stack(batch, chosen[batch, 1])
 
     def _stack(self, batch: np.ndarray, views: np.ndarray) -> Tensor:
         maps = self._maps or {int(i): self._open(self._encoder, self._keys[i]) for i in batch}
@@ -253,7 +266,7 @@ class _FreshViews:
         self.views, self.items, self.seed = encoder.views, items, seed
         self.bases = [int(content_hash(item)[:12], 16) for item in items]
 
-    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         def views(index: int) -> tuple[Tensor, Tensor]:
             image = open_image(self.items[index])
             seeds = [(self.seed, epoch, self.bases[index], view) for view in range(2)]
@@ -267,7 +280,7 @@ class _FreshViews:
                 if isinstance(pair, NewfoundError):
                     raise pair
                 pairs.append(pair)
-            yield batch, torch.stack([a for a, _ in pairs]), torch.stack([b for _, b in pairs])
+            yield torch.stack([a for a, _ in pairs]), torch.stack([b for _, b in pairs])
 
 
 def _check_finite(loss: Tensor, epoch: int, rate: float) -> None:

@@ -74,6 +74,7 @@ class CreatingHost(Method):
     """A method that also learns from images created before it starts; another method in its bases says how."""
 
     creates = True
+    shares_batches = False  # creation before training may take hours, in which others would wait or do it once more
     fixed: ClassVar[dict[str, Any]] = {"across_classes": True, "per_sample": True}  # LTC's released code mixes within
 
     @classmethod

@@ -59,6 +59,7 @@ class MLDG(Baseline):
     about = "meta-learning over classes on the baseline: what is learnt on some must help with the others"
     settings_class = MLDGSettings
     settings: MLDGSettings
+    shares_batches = False  # the inner step takes gradients of weights, of which a process has its own rows' part only
 
     def forward(self, features: Tensor, targets: Tensor) -> Tensor:
         """L, as the call that `functional_call` can make with other weights."""
