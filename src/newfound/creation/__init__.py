@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from newfound.creation._base import Creator, Model, PixelScale, draw_partners
+from newfound.creation.between import Between
 from newfound.creation.cutmix import CutMix
 from newfound.creation.diffusion import Diffusion
 from newfound.creation.mixup import Mixup
@@ -24,23 +25,26 @@ _CREATORS = {
     "cutmix": (CutMix, {}, "a rectangle of an image of another class in the place of the same rectangle"),
     "diffusion": (Diffusion, {}, "two images blended by Stable Diffusion, as in DiffGRE; needs its weights"),
 }
+_DRAWN = {"between": Between}  # makes features; not for methods that learn from images
 
 
 def creators() -> dict[str, str]:
-    """The creators that can be chosen, with a line about each."""
+    """The creators of inputs, which every method that creates can take, with a line about each."""
     return {name: about for name, (_, _, about) in _CREATORS.items()}
 
 
 def make_creator(name: str, **settings: Any) -> Creator:
-    """A creator by name; settings it does not have are left out (mixup has no step size)."""
+    """A creator by name, also "between"; settings it does not have are left out (mixup has no step size)."""
+    if name in _DRAWN:
+        return _DRAWN[name]()
     if name not in _CREATORS:
-        raise SettingsError(f"there is no creator {name!r}; choose one of {', '.join(_CREATORS)}.")
+        raise SettingsError(f"there is no creator {name!r}; choose one of {', '.join([*_CREATORS, *_DRAWN])}.")
     cls, fixed, _ = _CREATORS[name]
     fields = cls.__dataclass_fields__
     return cls(**{key: value for key, value in settings.items() if key in fields} | fixed)
 
 
 __all__ = [
-    "MKEE", "Creator", "CutMix", "Diffusion", "Mixup", "Model", "PixelScale",
+    "MKEE", "Between", "Creator", "CutMix", "Diffusion", "Mixup", "Model", "PixelScale",
     "creators", "draw_partners", "make_creator",
 ]  # fmt: skip

@@ -45,7 +45,9 @@ class Model:
 class Creator(Protocol):
     """Makes pseudo-novel inputs from a batch of known ones."""
 
-    spaces: ClassVar[tuple[str, ...]]  # "pixels", "tokens" or both: what inputs it can work on
+    # "pixels", "tokens" or both: what inputs it can work on. Or "features": it takes none, makes features in the place
+    # of inputs, and makes them of `reference`, which then need not be detached.
+    spaces: ClassVar[tuple[str, ...]]
 
     def ready(self) -> None:
         """Fetch what it needs besides the model; raises SettingsError or WeightsError if that cannot be had."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import ClassVar, Literal
 
 from newfound.creation import Creator, make_creator
 from newfound.creation.diffusion import STABLE_DIFFUSION
@@ -19,6 +19,7 @@ class CreatorChoice:
     (diffusion).
     """
 
+    takes_features: ClassVar[bool] = False  # whether a creator may make features in the place of inputs
     creator: str | None = "mkee"
     eta: float = 0.4
     across_classes: bool = True
@@ -38,18 +39,26 @@ class CreatorChoice:
         """The creator that was chosen; None if nothing shall be created.
 
         Raises:
-            SettingsError: there is no such creator, or it cannot have such a setting.
+            SettingsError: there is no such creator, it cannot have such a setting, or the method has no use for it.
         """
         if self.creator is None:
             return None
         values = {field.name: getattr(self, field.name) for field in fields(CreatorChoice) if field.name != "creator"}
-        return make_creator(self.creator, **values)
+        creator = make_creator(self.creator, **values)
+        if "features" in creator.spaces and not self.takes_features:
+            raise SettingsError(
+                f"creator={self.creator!r} makes features, and this method learns from images: take another creator, "
+                f"or the method ltc."
+            )
+        return creator
 
 
 @dataclass(frozen=True)
 class CreatorSettings(CreatorChoice):
-    """For methods that create while they train; space: what the creator is given, "pixels" or "tokens"."""
+    """For methods that create while they train; space: what the creator is given, "pixels" or "tokens" (the creator
+    "between" needs neither)."""
 
+    takes_features: ClassVar[bool] = True
     space: Literal["pixels", "tokens"] = "pixels"
 
     def check_creation(self, *, cached: bool) -> None:
@@ -57,7 +66,7 @@ class CreatorSettings(CreatorChoice):
         if self.space not in ("pixels", "tokens"):
             raise SettingsError(f'space={self.space!r}: choose "pixels" or "tokens".')
         creator = self.make_creator()
-        if creator is None:
+        if creator is None or "features" in creator.spaces:
             return
         if self.space not in creator.spaces:
             raise SettingsError(
