@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from newfound.curator import EXEMPLARS, Curator, reference
 from newfound.datasets import is_finite, iter_source
@@ -21,7 +21,17 @@ from newfound.journal.rows import SightingRow
 from newfound.sightings import Sighting
 
 if TYPE_CHECKING:
-    from newfound.features import Block, Encoder
+    from newfound.features import Block
+
+
+class Encodes(Protocol):
+    """What makes features of images: the `Encoder` of a run, or one that has others do it."""
+
+    batch: int
+
+    def stream(self, items: Iterable, block: int | None = None) -> Iterator[Block]: ...
+
+    def contents(self, items: Sequence) -> list[bytes | None]: ...
 
 
 class Discoverer(Curator):
@@ -48,7 +58,7 @@ class Discoverer(Curator):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: Encodes,
         dictionary: Dictionary,
         classes: Sequence[str],
         journal: Journal | None = None,
@@ -79,7 +89,12 @@ class Discoverer(Curator):
         return self.keeper.book.dictionary
 
     def observe(
-        self, source: Any, *, block: int | None = None, again: bool = False
+        self,
+        source: Any,
+        *,
+        block: int | None = None,
+        again: bool = False,
+        stop: Callable[[], bool] | None = None,
     ) -> list[Sighting] | Iterator[Sighting]:
         """Decide on images in order; what is new founds a category that later images can join.
 
@@ -89,16 +104,26 @@ class Discoverer(Curator):
                 is answered before the next is asked for. A larger block is faster; the decisions are taken one by one
                 in any case.
             again: enter images anew that are in the journal already.
+            stop: asked after every block; if it says so, that was the last one.
         """
-        sightings = self._observed(source, block, again)
+        sightings = self._observed(source, block, again, stop)
         return list(sightings) if is_finite(source) else sightings
 
-    def predict(self, source: Any, *, block: int | None = None) -> list[Sighting] | Iterator[Sighting]:
-        """Decide on images against the categories as they are; nothing changes."""
-        sightings = self._predicted(source, block)
+    def predict(
+        self,
+        source: Any,
+        *,
+        block: int | None = None,
+        threshold: float | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> list[Sighting] | Iterator[Sighting]:
+        """Decide on images against the categories as they are, or with another cut; nothing changes."""
+        sightings = self._predicted(source, block, threshold, stop)
         return list(sightings) if is_finite(source) else sightings
 
-    def _observed(self, source: Any, block: int | None, again: bool) -> Iterator[Sighting]:
+    def _observed(
+        self, source: Any, block: int | None, again: bool, stop: Callable[[], bool] | None
+    ) -> Iterator[Sighting]:
         items = iter_source(source)
         size = block or (self.encoder.batch if is_finite(source) else 1)
         plan: deque[_Planned] = deque()  # what was read, in order, and not answered yet
@@ -122,6 +147,8 @@ class Discoverer(Curator):
         while more:
             for encoded in self.encoder.stream(fresh(), size):
                 yield from self._entered(encoded, plan, again)
+                if stop is not None and stop():
+                    return
             yield from self._recorded([(one.item, one.earlier) for one in plan])  # after the last image that was new
             plan.clear()
 
@@ -171,11 +198,13 @@ class Discoverer(Curator):
             for (item, _), row, category in zip(images, rows, now, strict=True)
         ]
 
-    def _predicted(self, source: Any, block: int | None) -> Iterator[Sighting]:
+    def _predicted(
+        self, source: Any, block: int | None, threshold: float | None, stop: Callable[[], bool] | None
+    ) -> Iterator[Sighting]:
         size = block if block or is_finite(source) else 1
         for encoded in self.encoder.stream(iter_source(source), size):
-            cut = self.dictionary.threshold
-            rows = self.keeper.predict(encoded.features) if len(encoded.features) else []
+            cut = self.dictionary.threshold if threshold is None else threshold
+            rows = self.keeper.predict(encoded.features, threshold) if len(encoded.features) else []
             catalogue = self.keeper.book.catalogue
             for item, row, error in zip(encoded.items, encoded.rows, encoded.errors, strict=True):
                 if row is None:
@@ -183,6 +212,8 @@ class Discoverer(Curator):
                     continue
                 category = rows[row].category
                 yield Sighting.of(rows[row], item, catalogue.name(category) if category >= 0 else None)
+            if stop is not None and stop():
+                return
 
 @dataclass(frozen=True)
 class _Planned:

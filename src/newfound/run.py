@@ -31,7 +31,7 @@ from newfound import backbone as backbone_models
 from newfound import weights
 from newfound.cache import TokenCache
 from newfound.datasets import load_dataset
-from newfound.discoverer import Discoverer
+from newfound.discoverer import Discoverer, Encodes
 from newfound.discovery import Dictionary, events_of, standing
 from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
 from newfound.evaluation import StreamResult, by_name, evaluate_stream
@@ -92,6 +92,7 @@ class Run:
         threshold: float | None = None,
         actor: str | None = None,
         wait: float = 30.0,
+        encoder: Encodes | None = None,
     ) -> Discoverer:
         """A discoverer that goes on where its journal stopped, or starts from the known classes.
 
@@ -101,6 +102,7 @@ class Run:
             threshold: another cut than the run's own, or than the one the journal has, from now on.
             actor: who renames, merges and moves; without it, the user's name.
             wait: how many seconds to wait for others who write to the journal.
+            encoder: what encodes in place of the run's own encoder, such as a `newfound.remote.RayEncoder` of this run.
 
         Raises:
             JournalError: the journal cannot be used, or was written with another model.
@@ -108,7 +110,7 @@ class Run:
         opened = Journal.open(journal, wait=wait)
         try:
             return Discoverer(
-                self.encoder, self.dictionary(threshold), self.classes, opened,
+                encoder or self.encoder, self.dictionary(threshold), self.classes, opened,
                 fingerprint=self.fingerprint(), about=self.about(), threshold=threshold, actor=actor,
             )  # fmt: skip
         except BaseException:

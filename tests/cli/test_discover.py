@@ -16,7 +16,7 @@ def lines(text: str) -> list[dict]:
 
 
 def test_the_lines_are_the_sightings_of_the_run(invoke, run, stream):
-    result = invoke("discover", run, stream)
+    result = invoke("discover", run, stream, "--in-memory")
     assert result.exit_code == 0, result.stderr
     sightings = newfound.load(run).discoverer().observe(stream)
     assert lines(result.stdout) == [json.loads(json.dumps(s.as_dict())) for s in sightings]
@@ -25,14 +25,16 @@ def test_the_lines_are_the_sightings_of_the_run(invoke, run, stream):
 
 def test_files_folders_and_stdin_make_one_stream_in_order(invoke, run, stream, labelled):
     red, blue = stream / "red", stream / "blue" / "1.png"
-    result = invoke("discover", run, blue, "-", red, stdin=f"{labelled / 'green'}\n\n{blue}\r\n")
+    result = invoke(
+        "discover", run, blue, "-", red, "--in-memory", "--repeat", stdin=f"{labelled / 'green'}\n\n{blue}\r\n"
+    )
     assert result.exit_code == 0, result.stderr
     expected = [blue, *find_images(labelled / "green"), blue, *find_images(red)]
     assert [line["image"] for line in lines(result.stdout)] == [str(path) for path in expected]
 
 
 def test_the_block_size_does_not_change_what_is_decided(invoke, run, stream):
-    cut = ["--threshold", "0.93"]
+    cut = ["--threshold", "0.93", "--in-memory"]
     one, many = (lines(invoke("discover", run, stream, *cut, "--block", n).stdout) for n in (1, 64))
     assert [line["category"] for line in one] == [line["category"] for line in many]
     assert any(line["is_new"] for line in one)
@@ -53,7 +55,7 @@ def test_an_unreadable_image_a_missing_one_and_a_closed_folder_do_not_stop_the_s
         return find_images(folder)
 
     monkeypatch.setattr("newfound.datasets.find_images", find)
-    result = invoke("discover", run, bad, tmp_path / "nowhere", closed, stream / "red")
+    result = invoke("discover", run, bad, tmp_path / "nowhere", closed, stream / "red", "--in-memory")
     assert result.exit_code == 3
     told = {line["image"]: line for line in lines(result.stdout)}
     assert set(told[str(bad)]) == {"image", "error"}
@@ -65,25 +67,25 @@ def test_an_unreadable_image_a_missing_one_and_a_closed_folder_do_not_stop_the_s
 
 
 def test_predict_keeps_nothing_new(invoke, run, stream):
-    result = invoke("discover", run, stream, "--predict", "--threshold", "1")
+    result = invoke("discover", run, stream, "--predict", "--in-memory", "--threshold", "1")
     told = lines(result.stdout)
     assert all(line["is_new"] and line["category"] is None for line in told)
     assert "9 images: 0 in known classes, 9 unlike any of them" in result.stderr
-    observed = invoke("discover", run, stream, "--threshold", "1")
+    observed = invoke("discover", run, stream, "--in-memory", "--threshold", "1")
     assert "9 images: 0 in known classes, 9 in 9 new categories" in observed.stderr
 
 
 def test_output_writes_the_lines_to_a_file(invoke, run, stream, tmp_path):
     target = tmp_path / "new folder" / "found.jsonl"
-    result = invoke("discover", run, stream, "--output", target)
+    result = invoke("discover", run, stream, "--in-memory", "--output", target)
     assert result.stdout == ""
-    assert target.read_text() == invoke("discover", run, stream).stdout
-    assert invoke("discover", run, stream, "--output", tmp_path).exit_code == 1
+    assert target.read_text() == invoke("discover", run, stream, "--in-memory").stdout
+    assert invoke("discover", run, stream, "--in-memory", "--output", tmp_path).exit_code == 1
 
 
 def test_nothing_to_look_at_is_an_error(invoke, run, tmp_path):
     for args, stdin in (([tmp_path], None), (["-"], "\n")):
-        result = invoke("discover", run, *args, stdin=stdin)
+        result = invoke("discover", run, *args, "--in-memory", stdin=stdin)
         assert result.exit_code == 1
         assert "there is no image in" in result.stderr
 
@@ -100,7 +102,7 @@ def conversation(start, run, stream, tmp_path_factory):
     """Paths written to a real process one by one, each only after the answer to the one before; then Ctrl-C."""
     bad = tmp_path_factory.mktemp("bad") / "ünreadable.png"
     bad.write_bytes(b"\x89PNG, but no more than that")
-    process = start("discover", run, "-", "--block", "1")
+    process = start("discover", run, "-", "--block", "1", "--in-memory")
     answers = []
     for path in (stream / "red" / "0.png", bad, stream / "blue" / "0.png"):
         process.stdin.write(f"{path}\n")

@@ -1,208 +1,253 @@
-"""`newfound discover`: a stream of images in, a line of JSON for each out."""
+"""`newfound discover`: a stream of images in, an answer for each out."""
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import sys
-import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import groupby, islice
+from contextlib import ExitStack, contextmanager
+from itertools import chain, groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from newfound.cli._common import INTERRUPTED, PARTLY, RunFolder, Threshold, TrunkWeights, counted, say
-from newfound.errors import DataError
+from newfound.cli._common import INTERRUPTED, PARTLY, AsJson, RunFolder, Threshold, TrunkWeights, print_json, say
+from newfound.cli._journal import Where, where_is
+from newfound.errors import DataError, MissingFileError, SettingsError
+from newfound.outputs import FORMATS, LINKS, Answers, Sorter, Tally, open_output
+from newfound.remote_files import with_lists
+from newfound.sources import FolderWatch, Item, Stop, chunks, from_lines, from_paths, from_video, is_live, watch
 
 if TYPE_CHECKING:
-    from newfound.discovery import Sighting
+    from newfound.discoverer import Discoverer
 
 _STDIN = "-"
+_BLOCK = 64
 
 
 def discover(
     run: RunFolder,
     source: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE", help="Images, folders of images, or - for paths on standard input."),
+        typer.Argument(
+            metavar="SOURCE",
+            help="Images, folders, URLs (s3://birds/2026/*.jpg), @FILE with a path or URL a line, or - for paths or "
+            "JSON lines on standard input.",
+        ),
     ],
-    threshold: Threshold = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl", help="Write the lines here instead of standard output.")
-    ] = None,
-    block: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Encode N images at a time: more is faster, fewer is sooner.")
-    ] = 64,
-    predict: Annotated[
-        bool, typer.Option("--predict", help="Only recognise; no new category is kept for the images that follow.")
+    journal: Where = None,
+    no_journal: Annotated[
+        bool, typer.Option("--no-journal", "--in-memory", help="Start from the known classes and keep nothing.")
     ] = False,
+    predict: Annotated[
+        bool, typer.Option("--predict", help="Only recognise: found no category, and write nothing to the journal.")
+    ] = False,
+    repeat: Annotated[
+        bool, typer.Option("--repeat", help="Also give the answers of images that were seen before.")
+    ] = False,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Each SOURCE is a folder: go on with the images that arrive in it.")
+    ] = False,
+    settle: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="With --watch: how long a file must not have changed.")
+    ] = 1.0,
+    video: Annotated[
+        bool, typer.Option("--video", help="Each SOURCE is a video, a camera's number (0), or an address (rtsp://...).")
+    ] = False,
+    fps: Annotated[float, typer.Option(metavar="N", help="With --video: frames to look at in a second.")] = 1.0,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answers here instead of to standard output.")
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="|".join(FORMATS), show_default="by FILE's ending, else jsonl", help="Of the answers."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it is there.")] = False,
+    sort_into: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also put each image into DIR/ID-NAME, by category.")
+    ] = None,
+    link: Annotated[
+        str, typer.Option(metavar="|".join(LINKS), help="With --sort-into: how; a copy where no link is possible.")
+    ] = LINKS[0],
+    threshold: Threshold = None,
+    block: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", show_default=f"{_BLOCK}; 1 for a camera",
+            help="Encode N images at a time: more is faster, fewer is sooner.",
+        ),
+    ] = None,
     weights: TrunkWeights = None,
-) -> None:
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Encode on a Ray cluster: its address, auto, or local to start one here."),
+    ] = None,
+    encoders: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", show_default="by its free processors", help="With --ray: how many processes encode."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
     """Recognise known classes and discover new ones in a stream of images, in order.
 
     \bnewfound discover runs/birds incoming/ > found.jsonl
-    newfound discover runs/birds a.jpg b.jpg more/
+    newfound discover runs/birds incoming/ --watch --output found.csv
+    newfound discover runs/birds feeder.mp4 --video --fps 2 --sort-into sorted/
     find /data -name '*.jpg' | newfound discover runs/birds - | jq -r .name
 
     Every image gives a line of JSON as soon as it is decided: image, category
     (its id), name, is_new (it founded the category), score (how well it fits its
     best category), cut (below it, it fits none), runners_up and, where the run
     weighs evidence, how probable the answer is and that the image is of no
-    category there was. Paths on standard input are answered N at a time
-    (--block 1: each at once).
+    category there was. Lines on standard input are answered N at a time
+    (--block 1: each at once); one such as {"image": "a.jpg", "id": 7} gets back
+    what else is in it.
 
-    An image that cannot be read, or is not there, gives a line with image and
-    error; the stream goes on, and the exit code is 3. It is 0 when everything
-    was read, and 1 when there was no image at all.
+    What is found is kept in the journal: the same command, given again, goes on
+    where it was, and images that were seen before, by content, are only counted.
+    FILE is then added to (Parquet goes on in FILE-2.parquet); in any other case
+    a FILE that is there is an error, unless --overwrite is given.
+
+    Ctrl-C and SIGTERM finish the block in hand, commit it, and leave with a
+    summary and exit code 130; a second Ctrl-C stops at once. An
+    image that cannot be read, or is not there, gives a line with image and error;
+    the stream goes on, and the exit code is 3. It is 0 when everything was read,
+    and 1 when there was no image.
     """
+    _check(source, watching, video, fps, as_json, output)
+    if encoders is not None and ray is None:
+        raise SettingsError("--encoders is for --ray: give the address of a cluster, or --ray local.")
+    if sort_into is not None:
+        _check_apart(sort_into, source)
+    sorter = None if sort_into is None else Sorter(sort_into, link)
+    size = block or (1 if video and any(map(is_live, source)) else _BLOCK)
+    folders = FolderWatch(source, settle=settle) if watching else None
+
+    from newfound.remote import RayEncoder
     from newfound.run import load
 
-    discoverer = load(run, weights=weights).discoverer(threshold=threshold)
-    decide = discoverer.predict if predict else discoverer.observe
-    tally = _Tally(known=len(discoverer.categories()))
-    interrupted = False
-    with _lines(output) as file, _progress(file) as done, _ctrl_c() as asked:
-
-        def write(line: dict[str, Any]) -> None:
-            file.write(json.dumps(line) + "\n")
-            file.flush()  # whoever reads the pipe sees it now
-            done(1)
-
-        def refuse(name: str, error: DataError) -> None:
-            tally.add_error(str(error))
-            write({"image": name, "error": str(error)})
-
+    where = _journal(run, journal, no_journal, predict)
+    with ExitStack() as stack:
+        loaded = load(run, weights=weights)
+        encoder = None if ray is None else stack.enter_context(RayEncoder(loaded, ray, encoders=encoders))
+        discoverer = loaded.discoverer(where, threshold=None if predict else threshold, encoder=encoder)
+        stack.callback(discoverer.close)
+        categories = discoverer.categories()
+        tally = Tally(predict, {category.id for category in categories if category.origin == "known"})
+        resumed = not predict and any(category.count for category in categories)
+        stop = stack.enter_context(Stop())
+        writer = stack.enter_context(open_output(output, format, resumed=resumed, overwrite=overwrite, say=say))
+        done = stack.enter_context(_progress(output))
+        answers = Answers(writer, sorter, tally, done, repeat=repeat or predict)
         try:
-            for images in _streams(source, block, refuse, asked):
-                for sighting in decide(images, block=block):
-                    tally.add(sighting)
-                    line = sighting.as_dict()
-                    write({key: line[key] for key in ("image", "error")} if sighting.error else line)
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted or asked.is_set():
-        say(f"interrupted after {tally.describe(predict)}")
-        raise typer.Exit(INTERRUPTED)
-    if not tally.images and not tally.errors:
+            for batch in _batches(source, folders, video, fps, size, stop):
+                _decide(discoverer, batch, size, answers, stop, threshold)
+                if stop.asked:
+                    break
+        except KeyboardInterrupt:  # a second Ctrl-C
+            stop.asked = True
+    tally.incomplete = folders.waiting if folders else 0
+    if as_json:
+        print_json(tally.as_dict() | {"interrupted": stop.asked})
+    if not stop.asked and not tally.met:
         raise DataError(f"there is no image in {' '.join(source)}: give images, folders of images, or paths on stdin.")
-    say(tally.describe(predict))
-    if tally.errors:
-        raise typer.Exit(PARTLY)
+    say(f"interrupted after {tally.describe()}" if stop.asked else tally.describe())
+    if stop.asked or tally.errors or tally.unsorted:
+        raise typer.Exit(INTERRUPTED if stop.asked else PARTLY)
 
 
-@dataclass
-class _Tally:
-    """What the stream has been so far."""
-
-    known: int  # classes that the run was taught
-    images: int = 0
-    recognised: int = 0  # images of those classes
-    new: int = 0  # images that founded a category, or would have
-    errors: int = 0
-    first_error: str = ""
-
-    def add(self, sighting: Sighting) -> None:
-        if sighting.error:
-            self.add_error(sighting.error)
-            return
-        self.images += 1
-        self.new += sighting.is_new
-        self.recognised += sighting.category is not None and sighting.category < self.known
-
-    def add_error(self, error: str) -> None:
-        self.errors += 1
-        self.first_error = self.first_error or error
-
-    def describe(self, predict: bool) -> str:
-        found = "unlike any of them"
-        if not predict:
-            found = f"in {counted(self.new, 'new category', 'new categories')}"
-        images = counted(self.images, "image", "images")
-        text = f"{images}: {self.recognised} in known classes, {self.images - self.recognised} {found}"
-        return text + (f"; {self.errors} could not be read, the first: {self.first_error}" if self.errors else "")
+def _check(sources: list[str], watching: bool, video: bool, fps: float, as_json: bool, output: Path | None) -> None:
+    """Raise SettingsError for options that do not go together."""
+    if watching and video:
+        raise SettingsError("--watch is for folders of images and --video for videos; give one of them.")
+    if (watching or video) and _STDIN in sources:
+        raise SettingsError(f"- reads lines from standard input; it cannot be {'watched' if watching else 'a video'}.")
+    if not 0 < fps < float("inf"):
+        raise SettingsError(f"--fps {fps}: give a number of frames a second above 0.")
+    if as_json and output is None:
+        raise SettingsError("--json prints a summary on standard output: give --output FILE for the answers.")
 
 
-@contextmanager
-def _ctrl_c() -> Iterator[threading.Event]:
-    """Remembers that Ctrl-C was pressed, besides raising KeyboardInterrupt.
+def _check_apart(target: Path, sources: Iterable[str]) -> None:
+    """Raise SettingsError if sorted images would be taken for new ones."""
+    for source in filter(os.path.isdir, sources):
+        if target.resolve().is_relative_to(Path(source).resolve()):
+            raise SettingsError(f"--sort-into {target} lies in {source}, where its images would be found again.")
 
-    Python drops an exception that is raised while an object is being cleaned up, as finished streams and their threads
-    are after every block; the press must not be lost with it.
+
+def _journal(run: Path, journal: str | None, no_journal: bool, predict: bool) -> str | None:
+    """Which journal to open; None for none, as where `--predict` would have to make one."""
+    if no_journal:
+        if journal is not None:
+            raise SettingsError(f"--journal {journal} and --no-journal exclude each other.")
+        return None
+    where = where_is(run, journal)
+    if predict and "://" not in where and not os.path.exists(where):
+        if journal is not None:
+            raise MissingFileError(f"there is no journal {journal}")
+        return None
+    return where
+
+
+def _batches(
+    sources: list[str], folders: FolderWatch | None, video: bool, fps: float, block: int, stop: Stop
+) -> Iterator[Iterable[Item]]:
+    """What to decide on, each batch before the next is asked for.
+
+    Files make one batch, read ahead of the encoder. What comes from a pipe or a camera is cut into blocks: reading
+    ahead there would wait for what its sender may only send after an answer.
     """
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # where no handler can be set
-        yield asked
-        return
-
-    def remember(_signal: int, _frame: Any) -> None:
-        asked.set()
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)
+    if folders is not None:
+        yield from watch(folders, stop)
+    elif video:
+        for live, group in groupby(sources, is_live):
+            frames = chain.from_iterable(from_video(s, fps=fps, asked=lambda: stop.asked) for s in group)
+            yield from chunks(frames, block) if live else [frames]
+    else:
+        for stdin, group in groupby(sources, lambda source: source == _STDIN):
+            if stdin:
+                yield from chunks(from_lines(lambda: stop.wait(sys.stdin.buffer.readline)), block)
+            else:
+                yield from_paths(with_lists(group))
 
 
-def _streams(
-    sources: list[str], block: int, refuse: Callable[[str, DataError], None], asked: threading.Event
-) -> Iterator[Iterator[Any]]:
-    """The images in order, as iterators to be decided on one after the other.
+def _decide(
+    discoverer: Discoverer, batch: Iterable[Item], block: int, answers: Answers, stop: Stop, threshold: float | None
+) -> None:
+    """Decide on a batch and hand the answers on; when asked to stop, only those of the block in hand.
 
-    Folders and files make one stream, read ahead of the encoder. Standard input makes one for every `block` paths:
-    reading ahead there would wait for paths that whoever writes them may only send after an answer.
+    Sightings of a block are committed before the first is given, and none of them may go untold.
     """
-    for stdin, group in groupby(sources, lambda source: source == _STDIN):
-        if not stdin:
-            yield _images(group, refuse)
-            continue
-        paths = _paths_from_stdin(asked)
-        while chunk := list(islice(paths, block)):
-            yield _images(chunk, refuse)
+    handed: deque[Item] = deque()  # to the discoverer, which gives a sighting for each, in order
 
+    def images() -> Iterator[Any]:
+        for item in batch:
+            if item.error is not None:
+                answers.refuse(item, item.error)
+                continue
+            handed.append(item)
+            yield item.image
 
-def _images(sources: Iterable[str], refuse: Callable[[str, DataError], None]) -> Iterator[Any]:
-    from newfound.datasets import iter_source
+    def asked() -> bool:
+        return stop.asked
 
-    for source in sources:
-        try:
-            yield from iter_source(source)
-        except DataError as error:  # a folder that may not be looked into
-            refuse(source, error)
-
-
-def _paths_from_stdin(asked: threading.Event) -> Iterator[str]:
-    while not asked.is_set() and (line := sys.stdin.buffer.readline()):
-        path = os.fsdecode(line.rstrip(b"\r\n"))
-        if path.strip():
-            yield path
+    if answers.tally.predict:
+        sightings = discoverer.predict(images(), block=block, threshold=threshold, stop=asked)
+    else:
+        sightings = discoverer.observe(images(), block=block, stop=asked)
+    for sighting in sightings:
+        answers.add(handed.popleft(), sighting)
 
 
 @contextmanager
-def _lines(output: Path | None) -> Iterator[IO[str]]:
-    if output is None:
-        yield sys.stdout
-        return
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        file = output.open("w", encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write {output}: {error.strerror}") from error
-    with file:
-        yield file
-
-
-@contextmanager
-def _progress(file: IO[str]) -> Iterator[Callable[[int], None]]:
+def _progress(output: Path | None) -> Iterator[Callable[[int], None]]:
     """A bar for a person who does not see the lines go by."""
     from newfound.progress import BarReporter, Reporter
 
-    watching = sys.stderr.isatty() and not file.isatty()
-    with (BarReporter() if watching else Reporter()).stage("discovering") as done:
+    unseen = output is not None or not sys.stdout.isatty()
+    with (BarReporter() if unseen and sys.stderr.isatty() else Reporter()).stage("discovering") as done:
         yield done

@@ -98,12 +98,17 @@ class Keeper:
                 entered[index] = Entered(row, repeated=True)
         return [entered[index] for index in range(len(images))]
 
-    def predict(self, readings: Any) -> list[SightingRow]:
-        """What images would be told as things stand, as rows without a number; nothing changes."""
+    def predict(self, readings: Any, cut: float | None = None) -> list[SightingRow]:
+        """What images would be told as things stand, or with another cut, as rows without a number."""
         half = stored(readings)
         with self._lock:
             book = self.book
-            answered = book.predict(half.astype(np.float32), self._runners_up(book))
+            before = book.dictionary.threshold
+            try:
+                book.dictionary.threshold = before if cut is None else cut
+                answered = book.predict(half.astype(np.float32), self._runners_up(book))
+            finally:
+                book.dictionary.threshold = before
             return self._rows([Image(None)] * len(half), half, answered, -1)
 
     def edit(self, make: Callable[[Book, Writer], editing.Edit]) -> EventRow:

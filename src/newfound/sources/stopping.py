@@ -1,0 +1,58 @@
+"""Leaving in good order: SIGINT and SIGTERM end the stream, not the block that is being decided."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class _CutShort(KeyboardInterrupt):
+    """Raised by the first signal inside a wait."""
+
+
+class Stop:
+    """While entered, remembers that a signal asked to stop. A second Ctrl-C raises KeyboardInterrupt, at once.
+
+    The first signal raises nothing, except inside `wait`: an exception could come between the commit of a block and
+    its answers, and Python drops one that is raised while an object is being cleaned up, as finished streams are.
+    Outside the main thread, where no handler can be set, nothing is ever asked.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._waiting = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        again, self.asked = self.asked, True
+        if self._waiting:
+            raise _CutShort
+        if again and number == signal.SIGINT:  # a supervisor that repeats SIGTERM has SIGKILL for more
+            raise KeyboardInterrupt
+
+    def wait(self, work: Callable[[], T]) -> T | None:
+        """What `work` returns; None if a signal comes before it does, or has come already.
+
+        `work` waits for the world outside, and what it would have returned may be lost.
+        """
+        try:
+            self._waiting = True  # before the question: a signal between the two raises
+            return None if self.asked else work()
+        except _CutShort:
+            return None
+        finally:
+            self._waiting = False

@@ -1,0 +1,165 @@
+"""Answers as JSON lines, CSV and Parquet: closed properly, and never lost when the command is given again."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import pytest
+
+from newfound.errors import DataError, SettingsError
+from newfound.outputs import COLUMNS, open_output
+
+LINE = {
+    "image": "a,b.png", "category": 3, "name": "new-1", "is_new": True, "score": 0.5, "cut": 0.25,
+    "runners_up": [[1, 0.125], [0, -2.0]], "number": 7, "id": 9,
+}  # fmt: skip
+ERROR = {"image": "bad.png", "error": "cannot read bad.png"}
+
+
+def write(path, *lines, **options) -> list[str]:
+    """Write lines; returns what was said."""
+    said: list[str] = []
+    with open_output(path, say=said.append, **options) as writer:
+        for line in lines:
+            writer.write(line)
+    return said
+
+
+def test_json_lines_are_the_answers_as_they_are(tmp_path):
+    write(tmp_path / "deep" / "found.jsonl", LINE, ERROR)
+    assert [json.loads(x) for x in (tmp_path / "deep" / "found.jsonl").read_text().splitlines()] == [LINE, ERROR]
+
+
+def test_csv_has_a_header_and_json_where_a_cell_holds_more(tmp_path):
+    write(tmp_path / "found.csv", LINE, ERROR)
+    with (tmp_path / "found.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert tuple(first) == COLUMNS
+    assert (first["image"], first["category"], first["is_new"], first["probability"]) == ("a,b.png", "3", "true", "")
+    assert json.loads(first["runners_up"]) == LINE["runners_up"]
+    assert json.loads(first["extra"]) == {"id": 9}
+    assert (second["error"], second["score"]) == (ERROR["error"], "")
+
+
+def test_parquet_has_types_and_more_than_one_group_of_rows(tmp_path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="newfound[parquet] is not installed")
+    monkeypatch.setattr("newfound.outputs.parquet._GROUP", 2)
+    path = tmp_path / "found.parquet"
+    odd = ERROR | {"image": "caf\udce9.png"}  # a name that is no UTF-8
+    write(path, LINE, ERROR, odd)
+    file = parquet.ParquetFile(path)
+    assert file.num_row_groups == 2
+    first, second, third = file.read().to_pylist()
+    assert tuple(first) == COLUMNS
+    assert first["runners_up"] == [{"category": 1, "score": 0.125}, {"category": 0, "score": -2.0}]
+    assert (first["category"], first["is_new"], first["number"], json.loads(first["extra"])) == (3, True, 7, {"id": 9})
+    assert (second["category"], second["error"]) == (None, ERROR["error"])
+    assert third["image"] == "caf\ufffd.png"
+    assert [p.name for p in tmp_path.iterdir()] == ["found.parquet"]
+
+
+def test_a_parquet_file_is_complete_even_if_the_stream_fails(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="newfound[parquet] is not installed")
+
+    def fail() -> None:
+        with open_output(tmp_path / "found.parquet") as writer:
+            writer.write(LINE)
+            assert not (tmp_path / "found.parquet").exists()  # half of one cannot be read
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert parquet.read_table(tmp_path / "found.parquet").num_rows == 1
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_a_resumed_stream_adds_to_its_file(tmp_path, ending):
+    path, whole = tmp_path / f"found.{ending}", tmp_path / f"whole.{ending}"
+    assert write(path, LINE, resumed=True) == []
+    assert write(path, ERROR, resumed=True) == [f"adding to {path}"]
+    write(whole, LINE, ERROR)
+    assert path.read_text() == whole.read_text()
+
+
+def test_a_resumed_stream_goes_on_in_another_parquet_file(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="newfound[parquet] is not installed")
+    for name in ("found", "found-2", "found-3"):
+        write(tmp_path / "found.parquet", LINE | {"image": name}, resumed=True)
+        assert parquet.read_table(tmp_path / f"{name}.parquet")["image"].to_pylist() == [name]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_a_file_of_another_stream_is_kept_unless_it_may_be_replaced(tmp_path, ending):
+    pytest.importorskip("pyarrow", reason="newfound[parquet] is not installed")
+    path = tmp_path / f"found.{ending}"
+    write(path, LINE)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match="--overwrite"):
+        write(path, ERROR)
+    assert path.read_bytes() == before
+    write(path, overwrite=True)
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_a_line_that_a_crash_cut_off_is_removed_and_said(tmp_path, ending):
+    path = tmp_path / f"found.{ending}"
+    write(path, LINE)
+    before = path.read_text()
+    path.write_text(before + before.splitlines()[-1][:20])
+    said = write(path, resumed=True)
+    assert "was cut off (20 bytes)" in said[0]
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_a_whole_line_without_its_end_is_kept(tmp_path, ending):
+    path, whole = tmp_path / f"found.{ending}", tmp_path / f"whole.{ending}"
+    write(path, LINE)
+    path.write_text(path.read_text().rstrip("\n"))
+    write(path, ERROR, resumed=True)
+    write(whole, LINE, ERROR)
+    assert path.read_text() == whole.read_text()
+
+
+@pytest.mark.parametrize(("content", "ending"), [("path,label\n", "csv"), ("image,category\n", "jsonl")])
+def test_a_file_of_another_kind_is_not_added_to(tmp_path, content, ending):
+    path = tmp_path / f"found.{ending}"
+    path.write_text(content)
+    with pytest.raises(DataError, match="does not start like"):
+        write(path, LINE, resumed=True)
+    assert path.read_text() == content
+
+
+def test_the_format_can_be_told_and_must_be_one(tmp_path, capsys):
+    write(tmp_path / "found.txt", LINE, format="csv")
+    assert (tmp_path / "found.txt").read_text().startswith("image,category")
+    write(None, LINE)
+    assert json.loads(capsys.readouterr().out) == LINE
+    with pytest.raises(SettingsError, match="'xml' is no format"):
+        write(tmp_path / "found.xml", format="xml")
+    with pytest.raises(SettingsError, match="standard output"):
+        write(None, format="parquet")
+
+
+def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file" / "found.jsonl"):
+        with pytest.raises(DataError, match="cannot write"):
+            write(path, LINE)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full")
+def test_a_full_disk_is_a_clear_error():
+    from pathlib import Path
+
+    with pytest.raises(DataError, match="cannot write /dev/full: No space left"):
+        write(Path("/dev/full"), LINE)
+
+
+def test_without_pyarrow_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SettingsError, match=r"newfound\[parquet\]"):
+        write(tmp_path / "found.parquet", LINE)
