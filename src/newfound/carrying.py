@@ -1,12 +1,13 @@
-"""A journal carried to another model: every image is encoded again, every id, name and correction stays."""
+"""The loop closes: what was promoted is learnt, and the journal carried to the new model, with every id and name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from newfound.errors import JournalError
+from newfound.datasets import LabelledImages, load_dataset
+from newfound.errors import JournalError, SettingsError
 from newfound.images import content_of
 from newfound.journal.book import Book, feature_bytes, stored
 from newfound.journal.catalogue import Catalogue
@@ -76,20 +77,30 @@ def _encoded(run: Run, rows: list[SightingRow]) -> Iterator[SightingRow]:
         yield replace(row, feature=found.get(row.number))
 
 
-def promoted_images(journal: Journal) -> tuple[list[str], list[str], list[str]]:
-    """The images of promoted categories that are still there, the names of their categories, and those that are not."""
+def continued(data: Any, journal: Journal) -> tuple[LabelledImages, list[str]]:
+    """A labelled data set with the images of promoted categories, and those of them that are gone or have changed.
+
+    Args:
+        data: what `load_dataset` takes: what the run was taught from.
+        journal: of the run.
+
+    Raises:
+        SettingsError: nothing is promoted, or none of its images is there any more.
+    """
     keeper = Keeper(journal)
     catalogue = keeper.book.catalogue
-    images: list[str] = []
-    labels: list[str] = []
-    missing: list[str] = []
-    for category, entry in catalogue.entries.items():
-        if not entry.promoted or entry.under is not None:
-            continue
+    promoted = [c for c, entry in catalogue.entries.items() if entry.promoted and entry.under is None]
+    if not promoted:
+        raise SettingsError(f"nothing in {journal.name} is promoted: `newfound promote RUN ID` says what to teach.")
+    labelled = load_dataset(data)
+    items, labels, missing = list(labelled.items), list(labelled.labels), []
+    for category in promoted:
         for row in keeper.rows(category):
             if row.image and row.content is not None and content_of(row.image) == row.content:
-                images.append(row.image)
+                items.append(row.image)
                 labels.append(catalogue.name(category))
-            elif row.image:
-                missing.append(row.image)
-    return images, labels, missing
+            else:
+                missing.append(row.image or f"sighting {row.number}")
+    if len(items) == len(labelled):
+        raise SettingsError(f"none of the images of what was promoted is there any more, such as {missing[0]}.")
+    return LabelledImages(items, labels, source=f"{labelled.source} and {journal.name}"), missing

@@ -113,9 +113,9 @@ def show(
         print_json(found.as_dict() | {"sightings": lines})
         return
     typer.echo(f"{found.id} {found.name}: {found.origin}, {counted(found.count, 'image', 'images')} {_remark(found)}")
-    print_table(
-        [("sighting", "image", "score"), *((str(s.number), str(s.image or ""), f"{s.score:.3f}") for s in sightings)], left=2
-    )
+    rows = [("sighting", "image", "score")]
+    rows += [(str(s.number), str(s.image or ""), f"{s.score:.3f}") for s in sightings]
+    print_table(rows, left=2)
 
 
 @app.command()

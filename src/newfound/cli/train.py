@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, say, watcher
+from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, say, warn, watcher
 
 if TYPE_CHECKING:
     from newfound.run import Run
@@ -17,6 +18,7 @@ _MODEL, _LEARNING, _MACHINE = "What learns", "How it learns", "Machine (Lightnin
 
 
 def train(
+    ctx: typer.Context,
     data: Labelled,
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder of the run.")],
     method: Annotated[
@@ -56,6 +58,16 @@ def train(
         typer.Option(min=0, metavar="N", help="Passes over the data.", show_default="the preset's",
                      rich_help_panel=_LEARNING),
     ] = None,
+    continues: Annotated[
+        Path | None,
+        typer.Option("--continue", metavar="RUN", help="Also learn what was promoted in this run's journal.",
+                     rich_help_panel=_LEARNING),
+    ] = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|URL", help="With --continue: the journal.", show_default="RUN/journal.db",
+                     rich_help_panel=_LEARNING),
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=_LEARNING,
@@ -71,7 +83,7 @@ def train(
     num_nodes: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many machines.", rich_help_panel=_MACHINE)
     ] = 1,
-    strategy: Annotated[str, typer.Option(help="auto, ddp, fsdp, ...", rich_help_panel=_MACHINE)] = "auto",
+    strategy: Annotated[str, typer.Option(help="auto or ddp.", rich_help_panel=_MACHINE)] = "auto",
     precision: Annotated[
         str, typer.Option(help="32-true, bf16-mixed, 16-mixed, ...", rich_help_panel=_MACHINE)
     ] = "32-true",
@@ -82,6 +94,15 @@ def train(
     \bnewfound train birds/ --out runs/birds
     newfound train labelled.csv --out runs/paper --preset paper --full
     newfound train birds/ --out runs/quick --method frozen --set threshold=0.6
+    newfound train birds/ --out runs/fast --devices 4
+    newfound train birds/ --out runs/birds-2 --continue runs/birds
+
+    With several devices a process for each learns its share of every batch;
+    the run is the same but for rounding. On several machines give the same
+    command on each, by torchrun or with MASTER_ADDR, MASTER_PORT and NODE_RANK.
+
+    With --continue, what was promoted in a run's journal is learnt too, from the
+    journal's own images; method, preset and backbone are that run's unless given.
 
     A training that was interrupted goes on when the same command is given
     again. Images that cannot be read are left out and listed in
@@ -92,27 +113,62 @@ def train(
     from newfound.backbone import DEFAULT
     from newfound.cli._settings import parse_settings
     from newfound.fitting import fit
+    from newfound.launching import leads
 
+    learnt: Any = data
+    if continues is not None:
+        before = _asked_before(ctx, continues)
+        method, preset, backbone = (before[name] for name in ("method", "preset", "backbone"))
+        tune_blocks, image_size = before["tune_blocks"], before["image_size"]
+        learnt = _with_promoted(data, continues, journal)
     settings = parse_settings(setting or (), method, inspect.signature(fit).parameters)
-    if (out / "checkpoint.safetensors").is_file() and not overwrite:
-        say(f"{out} holds an interrupted training: going on from its last epoch")
     started = time.perf_counter()
     try:
         run = fit(
-            data, method=method, backbone=backbone or DEFAULT, out=out, epochs=epochs, seed=seed, preset=preset,
+            learnt, method=method, backbone=backbone or DEFAULT, out=out, epochs=epochs, seed=seed, preset=preset,
             short=short, weights=weights, tune_blocks=tune_blocks, image_size=image_size, bundle=bundle,
             overwrite=overwrite, accelerator=accelerator, devices=int(devices) if devices.isdecimal() else devices,
             num_nodes=num_nodes, strategy=strategy, precision=precision, reporter=watcher(), **settings,
         )  # fmt: skip
     except KeyboardInterrupt:
-        if (out / "checkpoint.safetensors").is_file():
+        if leads() and (out / "checkpoint.safetensors").is_file():
             say("the epochs so far are kept: the same command goes on from there")
         raise
     seconds = time.perf_counter() - started
+    if not leads():
+        return
     if as_json:
         print_json(_summary(run, out, seconds))
     else:
         _print_summary(run, out, seconds)
+
+
+def _asked_before(ctx: typer.Context, run: Path) -> dict[str, Any]:
+    """What a run was trained with, where the command does not say otherwise."""
+    from newfound.errors import MissingFileError, RunError
+
+    try:
+        config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+        before = {"method": config["method"], "preset": config["preset"].removesuffix(" (short)")}
+        before["backbone"] = config["backbone"]["name"]
+        before |= {name: config["backbone"][name] for name in ("tune_blocks", "image_size")}
+    except FileNotFoundError:
+        raise MissingFileError(f"there is no run in {run} to continue.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{run / 'config.json'} cannot be read: {error}.") from error
+    given = (name for name in before if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE"))
+    return before | {name: ctx.params[name] for name in given}
+
+
+def _with_promoted(data: str, run: Path, journal: str | None) -> Any:
+    from newfound.carrying import continued
+    from newfound.cli._journal import opened
+
+    with opened(run, journal) as found:
+        labelled, missing = continued(data, found)
+    if missing:
+        warn(f"{len(missing)} promoted images are gone or have changed, the first: {missing[0]}")
+    return labelled
 
 
 def _summary(run: Run, out: Path, seconds: float) -> dict[str, Any]:
