@@ -6,7 +6,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,6 +142,8 @@ def discover(
         stop = stack.enter_context(Stop())
         writer = stack.enter_context(open_output(output, format, resumed=resumed, overwrite=overwrite, say=say))
         done = stack.enter_context(_progress(output))
+        if ray is not None:  # which tells on standard output that an encoder has died, in between the answers
+            stack.enter_context(redirect_stdout(sys.stderr))
         answers = Answers(writer, sorter, tally, done, repeat=repeat or predict)
         try:
             for batch in _batches(source, folders, video, fps, size, stop):
