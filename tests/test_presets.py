@@ -26,7 +26,7 @@ PAPER = {
     "eta": 0.4, "temperature": 0.07, "warmup_epochs": 5, "warmup_lr": 1e-4, "final_lr": 1e-5,
     "min_scale": 0.6, "flip": True, "jitter": 0.2, "ce": 1.0, "share": 1.0,
     "optimizer": "adamw", "head_lr": None, "head_weight_decay": None,  # one rate for the backbone and the head
-    "dictionary": "prototypes",
+    "dictionary": "prototypes", "margin": "cosine",
 }  # fmt: skip
 # What neither account has a say in: SGD, diffusion and weighing evidence are not theirs, views are the short form's.
 EVIDENCE = {

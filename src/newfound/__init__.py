@@ -14,6 +14,7 @@ _PUBLIC = {
     "Run": "newfound.run",
     "Discoverer": "newfound.discoverer",
     "Sighting": "newfound.sightings",
+    "Client": "newfound.client",
     "PrototypeDictionary": "newfound.discovery",
     "score": "newfound.evaluation",
     "methods": "newfound.method",
