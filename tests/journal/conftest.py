@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 from itertools import count
-from pathlib import Path
 
 import pytest
 
+from newfound.benchmarks.postgres import binaries, server
 from newfound.journal import Journal, SightingRow
 
 _names = count()
 
 
-def _binaries() -> Path | None:
-    """The newest server's programs: where Debian puts them, or on the path."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
-    on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).parent if on_path else None
-
-
 @pytest.fixture(scope="session")
 def postgres():
-    """The URL of a PostgreSQL server that runs for these tests."""
-    binaries = _binaries()
-    if binaries is None:
+    """The URL of a PostgreSQL server that runs for these tests: only clients are killed, so it need not be durable."""
+    if binaries() is None:
         pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="nf"))  # short: a socket's path has at most 107 characters
-    as_user: list[str] = []
-    if os.getuid() == 0:  # the server refuses to run as root
-        as_user = ["runuser", "-u", "postgres", "--"]
-        shutil.chown(folder, "postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def run(program: str, *options: str) -> None:
-        command = [*as_user, str(binaries / program), "-D", str(folder / "data"), *options]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-
-    # Only clients are killed here, never the server: it need not wait for the disk.
-    settings = f"-p {port} -k {folder} -h 127.0.0.1 -c fsync=off -c max_connections=50"
-    try:
-        run("initdb", "-A", "trust", "-U", "tester", "-E", "UTF8", "--locale=C", "--no-sync")
-        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
-        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
-        run("pg_ctl", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with server(durable=False) as url:
+        yield url
 
 
 @pytest.fixture

@@ -10,47 +10,38 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from newfound.benchmarks import journal_speed
 from newfound.benchmarks._plain import code_loop, prototype_loop, square_matrix_score
+from newfound.benchmarks._timing import SpeedRow, in_turn, spread, timed
 from newfound.errors import SettingsError
 from newfound.progress import Reporter
 
 
-@dataclass(frozen=True)
-class SpeedRow:
-    """One comparison. `ratio` is what the target speaks of; `low` and `high` are its range over the repeats."""
-
-    stage: str
-    ours: float
-    baseline: float
-    unit: str
-    ratio: float
-    low: float
-    high: float
-    target: str
-    detail: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 def run_speed(only: list[str] | None = None, reporter: Reporter | None = None) -> list[SpeedRow]:
-    """Measure the stages, all or those named in `only`."""
+    """Measure the stages, all or those named in `only`; those on request only if named.
+
+    Raises SettingsError if one that is named does not exist, or cannot be measured here.
+    """
     import torch
 
     torch.set_num_threads(min(2, torch.get_num_threads()))
-    unknown = set(only or ()) - set(STAGES)
+    stages = STAGES | ON_REQUEST
+    unknown = set(only or ()) - set(stages)
     if unknown:
-        raise SettingsError(f"there is no stage {', '.join(sorted(unknown))}; choose from {', '.join(STAGES)}.")
+        raise SettingsError(f"there is no stage {', '.join(sorted(unknown))}; choose from {', '.join(stages)}.")
     rows = []
     reporter = reporter or Reporter()
     with reporter.stage("measuring", len(only or STAGES)) as progress:
         for name in only or STAGES:
-            rows.append(STAGES[name]())
+            try:
+                rows.append(stages[name]())
+            except SettingsError as error:
+                if only:
+                    raise
+                reporter.say(f"{name} cannot be measured here: {error}")
             progress(1)
     return rows
 
@@ -63,7 +54,7 @@ def observe_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
     features = _unit(rng.standard_normal((samples, 512), dtype=np.float32))
     known = _unit(rng.standard_normal((100, 512), dtype=np.float32))
     threshold, block = 0.1485, 256  # random features found about 6,000 categories at this cut
-    reference, plain_seconds = _timed(lambda: prototype_loop(known, features, threshold))
+    reference, plain_seconds = timed(lambda: prototype_loop(known, features, threshold))
     sizes = [100 + int(n) for n in np.cumsum(reference[1])[::block]]
     prototypes = np.concatenate([known, features[reference[1]]])
 
@@ -75,9 +66,9 @@ def observe_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
         return PrototypeDictionary(known, threshold=threshold).observe(features).category
 
     same = bool(np.array_equal(ours(), reference[0]))
-    fast, slow, ratios = _in_turn(ours, bare, repeats)
+    fast, slow, ratios = in_turn(ours, bare, repeats)
     return SpeedRow(
-        "observe", samples / fast, samples / slow, "samples/s", *_spread(ratios), "at least 0.5 of the bare product",
+        "observe", samples / fast, samples / slow, "samples/s", *spread(ratios), "at least 0.5 of the bare product",
         f"100 known growing to {100 + int(reference[1].sum())}; ids equal to the plain loop: {same}; "
         f"the plain loop: {samples / plain_seconds:.0f} samples/s",
     )  # fmt: skip
@@ -108,9 +99,9 @@ def _code_speed(stage: str, radius: int, samples: int, repeats: int, length: int
     def plain() -> None:
         ids["plain"] = code_loop(known.tolist(), codes, radius)
 
-    fast, slow, ratios = _in_turn(ours, plain, repeats)
+    fast, slow, ratios = in_turn(ours, plain, repeats)
     return SpeedRow(
-        stage, samples / fast, samples / slow, "samples/s", *_spread(ratios), "at least 50 times as fast",
+        stage, samples / fast, samples / slow, "samples/s", *spread(ratios), "at least 50 times as fast",
         f"{samples:,} codes of {length} bits, radius {radius}, 100 known growing to {max(ids['plain']) + 1:,}; "
         f"ids equal to the plain loop: {ids['ours'] == ids['plain']}",
     )  # fmt: skip
@@ -127,11 +118,11 @@ def score_speed(repeats: int = 7) -> SpeedRow:
     result = score(labels, predictions, known)
     square = square_matrix_score(labels, predictions, known)
     same = all(abs(a - b) < 1e-12 for a, b in zip(square, (result.strict.all, result.greedy.all), strict=True))
-    fast, slow, ratios = _in_turn(
+    fast, slow, ratios = in_turn(
         lambda: score(labels, predictions, known), lambda: square_matrix_score(labels, predictions, known), repeats
     )
     return SpeedRow(
-        "score", 1000 * fast, 1000 * slow, "ms", *_spread(ratios), "under 50 ms",
+        "score", 1000 * fast, 1000 * slow, "ms", *spread(ratios), "under 50 ms",
         f"100,000 samples, 200 classes, 3,000 clusters; Strict and Greedy equal to the square matrix's: {same}",
     )  # fmt: skip
 
@@ -155,7 +146,7 @@ def cached_epoch_speed(images: int = 256, epochs: int = 4) -> SpeedRow:
     ratios = [b / a for a, b in zip(fast[:count], slow[:count], strict=True)]
     accuracy = [f"{100 * m['strict']['all']:.1f} / {100 * m['greedy']['all']:.1f}" for m in (ours, theirs)]
     return SpeedRow(
-        "cached-epoch", statistics.median(fast), statistics.median(slow), "s an epoch", *_spread(ratios),
+        "cached-epoch", statistics.median(fast), statistics.median(slow), "s an epoch", *spread(ratios),
         "at least 5 times as fast",
         f"{len(labelled.items)} digits at 224 px, batches of 128 in two views; Strict / Greedy All after {epochs} "
         f"epochs: cached {accuracy[0]}, full {accuracy[1]}",
@@ -188,7 +179,7 @@ def _creation_speed(stage: str, *, cached: bool, space: str, images: int, target
     added = [p_gen * (b / a - 1) for a, b in zip(medians[0.0], medians[1.0], strict=True)]
     without = statistics.median(medians[0.0])
     return SpeedRow(
-        stage, without * (1 + statistics.median(added)), without, "s an epoch", *_spread(added), target,
+        stage, without * (1 + statistics.median(added)), without, "s an epoch", *spread(added), target,
         f"share of the epoch's time that creation adds at p_gen {p_gen}: epochs that always create against epochs that "
         f"never do, times {p_gen}; {len(labelled.items)} digits at 224 px",
     )  # fmt: skip
@@ -202,7 +193,12 @@ STAGES: dict[str, Callable[[], SpeedRow]] = {
     "cached-epoch": cached_epoch_speed,
     "mkee-tokens": creation_speed_tokens,
     "mkee-pixels": creation_speed_pixels,
+    "journal": journal_speed.prototype_entering,
+    "journal-evidence": journal_speed.evidence_entering,
+    "journal-open": journal_speed.opening,
+    "journal-writers": journal_speed.writers,
 }
+ON_REQUEST: dict[str, Callable[[], SpeedRow]] = {"journal-open-full": journal_speed.opening_with_features}
 
 
 class _EpochClock(Reporter):
@@ -245,23 +241,6 @@ def _digits(images: int):
     some = np.random.default_rng(0).permutation(len(stream))[:300]
     chosen: LabelledImages = labelled.subset(np.random.default_rng(1).permutation(len(labelled))[:images])
     return chosen, stream.subset(some)
-
-
-def _in_turn(ours: Callable, baseline: Callable, repeats: int) -> tuple[float, float, list[float]]:
-    """Median seconds of both, and baseline / ours of each repeat, timed one after the other."""
-    pairs = [(_timed(ours)[1], _timed(baseline)[1]) for _ in range(repeats)]
-    fast, slow = (statistics.median(times) for times in zip(*pairs, strict=True))
-    return fast, slow, [b / a for a, b in pairs]
-
-
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - start
-
-
-def _spread(ratios: list[float]) -> tuple[float, float, float]:
-    return statistics.median(ratios), min(ratios), max(ratios)
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

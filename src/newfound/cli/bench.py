@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli import bench_decisions, bench_studies
+from newfound.cli import bench_decisions, bench_scale, bench_studies
 from newfound.cli._common import AsJson, print_json, print_table, say, watcher
 from newfound.files import write_text
 
@@ -27,6 +27,7 @@ def bench() -> None:
 
 bench_studies.add_to(app)
 app.command(rich_help_panel="Beyond the paper")(bench_decisions.decisions)
+app.command()(bench_scale.scale)
 
 
 @app.command()

@@ -1,0 +1,46 @@
+"""What speed benchmarks share: a row of their table, and two pieces of work timed in turn."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SpeedRow:
+    """One comparison. `ratio` is what the target speaks of; `low` and `high` are its range over the repeats."""
+
+    stage: str
+    ours: float
+    baseline: float
+    unit: str
+    ratio: float
+    low: float
+    high: float
+    target: str
+    detail: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def in_turn(ours: Callable, baseline: Callable, repeats: int) -> tuple[float, float, list[float]]:
+    """Median seconds of both, and baseline / ours of each repeat, timed one after the other."""
+    pairs = [(timed(ours)[1], timed(baseline)[1]) for _ in range(repeats)]
+    fast, slow = (statistics.median(times) for times in zip(*pairs, strict=True))
+    return fast, slow, [b / a for a, b in pairs]
+
+
+def timed(work: Callable[..., Any], *given: Any) -> tuple[Any, float]:
+    """What the work returns, and the seconds it took."""
+    start = time.perf_counter()
+    result = work(*given)
+    return result, time.perf_counter() - start
+
+
+def spread(ratios: list[float]) -> tuple[float, float, float]:
+    """Median, lowest, highest."""
+    return statistics.median(ratios), min(ratios), max(ratios)
