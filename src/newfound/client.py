@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -59,12 +60,12 @@ class Client:
         self, source: Any, *, block: int = _AT_ONCE, again: bool = False
     ) -> list[Sighting] | Iterator[Sighting]:
         """Send images in order to be decided on; see `Discoverer.observe`."""
-        sightings = self._sent("observe", source, block, {"again": "true"} if again else {})
+        sightings = self._sent("observe", source, block, again)
         return list(sightings) if is_finite(source) else sightings
 
     def predict(self, source: Any, *, block: int = _AT_ONCE) -> list[Sighting] | Iterator[Sighting]:
         """Ask what images would be told as things stand; nothing changes."""
-        sightings = self._sent("predict", source, block, {})
+        sightings = self._sent("predict", source, block)
         return list(sightings) if is_finite(source) else sightings
 
     def categories(self, *, ignored: bool = True) -> list[Category]:
@@ -146,24 +147,23 @@ class Client:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _sent(self, verb: str, source: Any, block: int, query: dict[str, str]) -> Iterator[Sighting]:
+    def _sent(self, verb: str, source: Any, block: int, again: bool = False) -> Iterator[Sighting]:
         items = iter_source(source)
         size = block if is_finite(source) else 1
         while chunk := list(islice(items, size)):
-            files, errors = [], {}
             sent: list[int] = []
+            images: list[tuple[str, bytes]] = []
+            errors: dict[int, str] = {}
             for index, item in enumerate(chunk):
                 try:
-                    data = _bytes(item)
+                    images.append((os.path.basename(item_name(item, index)), _bytes(item)))
+                    sent.append(index)
                 except (ImageError, MissingFileError, OSError) as error:
                     errors[index] = str(error)
-                    continue
-                files.append(("images", (os.path.basename(item_name(item, index)), data, "application/octet-stream")))
-                sent.append(index)
             answers: dict[int, dict[str, Any]] = {}
-            if files:
+            if images:
                 key = {"Idempotency-Key": uuid.uuid4().hex}
-                told = self._ask("POST", f"/v1/{verb}", files=files, params=query, headers=key, partly=True)
+                told = self._ask("POST", f"/v1/{verb}", headers=key, partly=True, **_body(images, again))
                 answers = {sent[one["index"]]: one for one in told["sightings"]}
                 errors |= {sent[one["index"]]: one["error"] for one in told.get("errors", ())}
             for index, item in enumerate(chunk):
@@ -248,6 +248,14 @@ def _bytes(item: Any) -> bytes:
     out = io.BytesIO()
     open_image(item).save(out, "PNG")
     return out.getvalue()
+
+
+def _body(images: list[tuple[str, bytes]], again: bool) -> dict[str, Any]:
+    """What holds images in a request: their bytes as they are, or JSON where more is to be said."""
+    if not again:
+        return {"files": [("images", (name, data, "application/octet-stream")) for name, data in images]}
+    told = [{"name": name, "data": base64.b64encode(data).decode()} for name, data in images]
+    return {"json": {"images": told, "again": True}}
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:
