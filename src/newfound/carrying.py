@@ -44,7 +44,8 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
     if not new.empty:
         raise JournalError(f"{new.name} holds a journal already; name a new one to carry {old.name} to.")
     position = old.position()
-    book = Book.from_bytes(Keeper(old).book.to_bytes())  # a copy: classes are entered below
+    keeper = Keeper(old)
+    book = Book.from_bytes(keeper.book.to_bytes())  # a copy: classes are entered below
     categories = known_categories(book.catalogue, run.classes)
     taught = Book(run.dictionary(), Catalogue(run.classes))
     genesis = taught.to_bytes()
@@ -55,7 +56,16 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
             missing += [str(o.image) for o, n in zip(chunk, again, strict=True) if o.feature and not n.feature]
             there = [row.number for row in again if row.feature is not None]
             rebuilding.admit(again, old.place(there), old.pinned(there))
-            rows += [replace(row, part=rebuilding.places.get(row.number, (NOWHERE, True))[0]) for row in again]
+            lost = [row.number for row in again if row.feature is None]
+            stays = dict(zip(lost, keeper.standing(lost), strict=True))  # no part will tell where these are
+            rows += [
+                replace(
+                    row,
+                    part=rebuilding.places.get(row.number, (NOWHERE, True))[0],
+                    category=stays.get(row.number, row.category),
+                )
+                for row in again
+            ]
             progress(len(chunk))
     with new.writing() as writer:
         for model, knew in old.models():

@@ -43,16 +43,16 @@ class Curator:
 
     def categories(self, *, merged: bool = False) -> list[Category]:
         """All living categories by id; with `merged`, also those that live on under another id."""
-        book = self.keeper.book
-        counts = book.catalogue.counts(book.dictionary)
-        chosen = book.catalogue.entries if merged else book.catalogue.living()
-        return [self._category(book, number, counts.get(number, 0)) for number in chosen]
+        with self.keeper.still() as book:
+            counts = book.catalogue.counts(book.dictionary)
+            chosen = book.catalogue.entries if merged else book.catalogue.living()
+            return [self._category(book, number, counts.get(number, 0)) for number in chosen]
 
     def category(self, category: int) -> Category:
         """A category by id; a merged one is followed to where it lives now."""
-        book = self.keeper.book
-        number = book.catalogue.resolve(category)
-        return self._category(book, number, book.catalogue.counts(book.dictionary)[number])
+        with self.keeper.still() as book:
+            number = book.catalogue.resolve(category)
+            return self._category(book, number, book.catalogue.counts(book.dictionary)[number])
 
     def sightings(self, category: int | None = None, *, limit: int | None = None, offset: int = 0) -> list[Sighting]:
         """What the journal holds, in order: all of it, or what belongs to a category now."""
@@ -60,7 +60,7 @@ class Curator:
             rows = self.keeper.rows(category, limit=limit, offset=offset)
         else:
             stop = None if limit is None else offset + limit
-            rows = list(chain.from_iterable(self.keeper.journal.stream(offset, stop)))
+            rows = list(chain.from_iterable(self.keeper.journal.stream(offset, stop, features=False)))
         now = self.keeper.standing([row.number for row in rows])
         name = self.keeper.book.catalogue.name
         return [Sighting.of(r, self._item(r), name(c), category=c) for r, c in zip(rows, now, strict=True)]
@@ -134,9 +134,10 @@ class Curator:
     def forget(self, images: Iterable[Any]) -> EventRow:
         """Erase images from the journal for good: their names, features and answers. Every id stays valid.
 
-        What was learnt from them is unlearnt. This cannot be undone; see `split` for what names an image.
+        What was learnt from them is unlearnt. This cannot be undone; see `split` for what names an image. One that was
+        entered several times is forgotten each time.
         """
-        numbers = self._numbers(images)
+        numbers = self._numbers(images, every=True)
         event = self.keeper.forget(numbers)
         for number in numbers:
             self._items.pop(number, None)
@@ -171,10 +172,12 @@ class Curator:
         return [item for item in items if item is not None][:EXEMPLARS]
 
     def _item(self, row: SightingRow) -> Any:
+        if row.forgotten:  # perhaps by another process
+            self._items.pop(row.number, None)
         return self._items.get(row.number, row.image)
 
-    def _numbers(self, images: Iterable[Any]) -> list[int]:
-        """The numbers of sightings, given as such, as sightings, or as images."""
+    def _numbers(self, images: Iterable[Any], *, every: bool = False) -> list[int]:
+        """The numbers of sightings, given as such, as sightings, or as images: their first ones, or `every` one."""
         if isinstance(images, (str, bytes, os.PathLike, Sighting, int)) or not isinstance(images, Iterable):
             images = [images]
         numbers: list[int] = []
@@ -184,16 +187,16 @@ class Curator:
             elif isinstance(image, int | np.integer):
                 numbers.append(int(image))
             else:
-                numbers.append(self._number_of(image))
+                numbers += self._numbers_of(image)[: None if every else 1]
         return numbers
 
-    def _number_of(self, image: Any) -> int:
+    def _numbers_of(self, image: Any) -> list[int]:
         content, name = content_of(image), reference(image) or item_name(image, 0)
-        found = self.keeper.journal.find([content]) if content is not None else {}
-        rows = list(found.values()) or self.keeper.journal.named([name])
+        found = self.keeper.journal.alike([content]) if content is not None else []
+        rows = found or self.keeper.journal.named([name])
         if not rows:
             raise SettingsError(f"{name} is not in {self.keeper.journal.name}: observe it first.")
-        return rows[0].number
+        return [row.number for row in rows]
 
 
 def reference(item: Any) -> str | None:

@@ -23,6 +23,8 @@ from newfound.sightings import Sighting
 if TYPE_CHECKING:
     from newfound.features import Block
 
+_AHEAD = 16  # blocks of images seen before that wait for an answer until one that is new is encoded
+
 
 class Encodes(Protocol):
     """What makes features of images: the `Encoder` of a run, or one that has others do it."""
@@ -130,7 +132,7 @@ class Discoverer(Curator):
         more = True
 
         def fresh() -> Iterator[Any]:
-            """Images to encode; ends early when all that was read so far has been seen before."""
+            """Images to encode; ends early when all, or most, of what was read so far has been seen before."""
             nonlocal more
             while chunk := list(islice(items, size)):
                 contents = self.encoder.contents(chunk)
@@ -140,7 +142,8 @@ class Discoverer(Curator):
                     plan.append(_Planned(item, content, row))
                     if row is None:
                         yield item
-                if all(planned.earlier for planned in plan):
+                seen_before = sum(planned.earlier is not None for planned in plan)
+                if seen_before == len(plan) or seen_before >= _AHEAD * size:
                     return
             more = False
 
@@ -151,6 +154,8 @@ class Discoverer(Curator):
                     return
             yield from self._recorded([(one.item, one.earlier) for one in plan])  # after the last image that was new
             plan.clear()
+            if stop is not None and stop():
+                return
 
     def _entered(self, encoded: Block, plan: deque[_Planned], again: bool) -> list[Sighting]:
         """Enter a block, and answer all that was read up to its last image."""
@@ -214,6 +219,7 @@ class Discoverer(Curator):
                 yield Sighting.of(rows[row], item, catalogue.name(category) if category >= 0 else None)
             if stop is not None and stop():
                 return
+
 
 @dataclass(frozen=True)
 class _Planned:

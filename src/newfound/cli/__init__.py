@@ -8,7 +8,7 @@ import typer
 
 from newfound import __version__
 from newfound._memory import keep_large_allocations
-from newfound.cli import bench, categories, demo, discover, doctor, evaluate, journal, split, train
+from newfound.cli import bench, categories, demo, discover, doctor, evaluate, journal, serve, split, train
 from newfound.cli._common import CarefulGroup, flush_quietly, use_threads
 
 app = typer.Typer(
@@ -55,6 +55,7 @@ app.command(rich_help_panel=_START)(demo.demo)
 app.command(rich_help_panel=_START)(doctor.doctor)
 app.command(rich_help_panel=_USE)(train.train)
 app.command(rich_help_panel=_USE)(discover.discover)
+app.command("serve", rich_help_panel=_USE)(serve.serve)
 app.add_typer(categories.app, name="categories", rich_help_panel=_USE)
 app.command(rich_help_panel=_USE)(journal.promote)
 app.command(rich_help_panel=_USE)(journal.replay)

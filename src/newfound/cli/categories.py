@@ -174,11 +174,8 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """What happened to categories: when, by whom."""
-    from newfound.journal.rows import NEWFOUND
-
     with ctx.obj.open() as curator:
-        events = curator.keeper.journal.events(newest_first=True)
-    events = [event for event in events if everything or event.actor != NEWFOUND][:limit][::-1]
+        events = curator.keeper.journal.events(newest_first=True, limit=limit, derived=everything)[::-1]
     told = [
         {"event": e.number, "time": e.time, "by": e.actor, "kind": e.kind, "after": e.at, "details": e.details}
         for e in events

@@ -19,8 +19,9 @@ from newfound import discovery
 from newfound.discovery.decisions import Decisions
 from newfound.discovery.dictionary import Dictionary
 from newfound.discovery.standing import events_of
-from newfound.errors import JournalError
+from newfound.errors import FeatureError, JournalError, SettingsError
 from newfound.journal.catalogue import FLAGS, Catalogue
+from newfound.journal.reading import Reader
 from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
 from newfound.journal.state import from_bytes, to_bytes
 
@@ -115,6 +116,8 @@ class Book:
             match change["op"]:
                 case "name":
                     self.catalogue.entries[change["category"]].name = change["name"]
+                case "under" if change["under"] is None:
+                    self.catalogue.stand_alone(change["category"])
                 case "under":
                     self.catalogue.put_under(change["category"], change["under"])
                 case "flag" if change["flag"] in FLAGS:
@@ -186,15 +189,28 @@ class Book:
             JournalError: Bytes that are damaged, or a dictionary that this newfound does not have.
         """
         state = from_bytes(data)
-        kind = state["dictionary"].pop("kind")
-        if kind not in _DICTIONARIES:
-            raise JournalError(f"this journal was kept with a {kind}, which this newfound does not have: update it.")
-        return cls(
-            _DICTIONARIES[kind].from_state(state["dictionary"]),
-            Catalogue.from_state(state["catalogue"]),
-            Position(**state["position"]),
-            state["absent"].tolist(),
-        )
+        try:
+            kind = state["dictionary"].pop("kind")
+            if kind not in _DICTIONARIES:
+                raise JournalError(f"this journal was kept with a {kind}, unknown to this newfound: update it.")
+            return cls(
+                _DICTIONARIES[kind].from_state(state["dictionary"]),
+                Catalogue.from_state(state["catalogue"]),
+                Position(**state["position"]),
+                state["absent"].tolist(),
+            )
+        except (SettingsError, FeatureError, KeyError, TypeError) as error:
+            raise JournalError(f"a snapshot in this journal is damaged ({error}).") from error
+
+
+def lookup_in(reader: Reader, book: Book) -> Lookup:
+    """How a book looks the readings of older sightings up."""
+
+    def lookup(numbers: Sequence[int]) -> Readings:
+        rows = {row.number: row for row in reader.sightings(numbers)}
+        return decided_on([rows[number] for number in numbers], book.dictionary.dimension)
+
+    return lookup
 
 
 def in_order(sightings: Sequence[SightingRow], events: Iterable[EventRow], start: int) -> Iterable[tuple[str, Any]]:

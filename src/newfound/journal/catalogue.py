@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Catalogue:
         self._category_of: list[int] = list(self.entries)  # of each part, as it was founded
         self._living: dict[int, int] = dict.fromkeys(self.entries, 1)  # how many parts a category was founded with live
         self._below: dict[int, set[int]] = {}  # the categories that live on directly under one
-        self._gone: set[int] = set()  # parts that left the dictionary
+        self._gone: dict[int, int] = {}  # parts that left the dictionary, in that order, and the part each went to
 
     @property
     def next_id(self) -> int:
@@ -78,18 +79,20 @@ class Catalogue:
         return category
 
     def of_part(self, part: int) -> int:
-        """The category that a part belongs to now."""
-        return self.resolve(self._category_of[part])
+        """The category that a part belongs to now: if it left the dictionary, that of the part it went to."""
+        return self.resolve(self._category_of[self._heir(part)])
 
     def of_parts(self, parts: Iterable[int]) -> list[int]:
         """The categories that parts belong to now; -1 stays -1."""
-        known: dict[int, int] = {-1: -1}
-        return [known[p] if p in known else known.setdefault(p, self.of_part(p)) for p in parts]
+        owners, gone = self._category_of, self._gone
+        heirs = [self._heir(part) if part in gone else part for part in parts]
+        founded = [owners[part] if part >= 0 else -1 for part in heirs]
+        return [self.resolve(c) if c >= 0 else -1 for c in founded] if self.merged else founded
 
     def parts(self, category: int) -> list[int]:
         """All parts, living or not, whose sightings belong to a category (or what it lives on under)."""
         family = set(self._family(self.resolve(category)))
-        return [part for part, owner in enumerate(self._category_of) if owner in family]
+        return [part for part in range(self.next_part) if self._category_of[self._heir(part)] in family]
 
     def living_part(self, category: int) -> int | None:
         """The part that images moved to a category join: its own, else the oldest; None if none is left."""
@@ -142,8 +145,8 @@ class Catalogue:
         return other
 
     def owner(self, part: int) -> int:
-        """The category that a part was founded as, whatever that lives on under."""
-        return self._category_of[part]
+        """The category that a part, or the one it went to, was founded as, whatever that lives on under."""
+        return self._category_of[self._heir(part)]
 
     def known_parts(self, dictionary: Dictionary) -> list[int]:
         """The categories of the parts that a dictionary was taught."""
@@ -162,38 +165,53 @@ class Catalogue:
         if under is not None:
             self._below.setdefault(under, set()).add(category)
 
+    def stand_alone(self, category: int) -> None:
+        """Makes a category live under its own id again, if it still has a part; else where its last one went."""
+        self.put_under(category, None)
+        family = set(self._family(category))
+        if not any(self._living.get(c) for c in family):
+            went = [part for part in self._gone if self._category_of[part] in family]
+            home = self.of_part(went[-1]) if went else category
+            self.put_under(category, None if home == category else home)
+
     def follow(self, dictionary: Dictionary) -> None:
         """Takes over what has left the dictionary: a category without a part lives on where its last one went.
 
-        A name that a person gave outlives one that nobody did.
+        A name that a person gave outlives one that nobody did. Parts are followed in the order in which they left, so
+        that it does not matter how often this is called.
         """
-        aliases = dictionary.aliases
-        for part in sorted(aliases.keys() - self._gone):
-            self._gone.add(part)
+        for part, target in islice(dictionary.aliases.items(), len(self._gone), None):
             owner = self._category_of[part]
+            home, goes_to = self.resolve(owner), self.of_part(target)
+            self._gone[part] = target
             self._living[owner] -= 1
-            home, goes_to = self.resolve(owner), self.of_part(int(dictionary.resolve(part)))
             if home == goes_to or any(self._living.get(c) for c in self._family(home)):
                 continue
             self.put_under(home, goes_to)
             if self.entries[goes_to].name is None:
                 self.entries[goes_to].name = self.entries[home].name
 
+    def _heir(self, part: int) -> int:
+        while part in self._gone:
+            part = self._gone[part]
+        return part
+
     def _family(self, category: int) -> Iterator[int]:
-        yield category
-        for below in self._below.get(category, ()):
-            yield from self._family(below)
+        waiting = [category]
+        while waiting:
+            yield (one := waiting.pop())
+            waiting += self._below.get(one, ())
 
     def state(self) -> dict[str, Any]:
         """Everything, as arrays and plain values."""
         plain = Entry(None, known=False)
-        told = {str(number): asdict(entry) for number, entry in self.entries.items() if entry != plain}
+        told = {str(number): vars(entry).copy() for number, entry in self.entries.items() if entry != plain}
         return {
             "taught": self.taught,
             "categories": self.next_id,
             "entries": told,  # those of which there is anything to tell
             "category_of": np.array(self._category_of, np.int64),
-            "gone": np.array(sorted(self._gone), np.int64),
+            "gone": np.array(list(self._gone.items()), np.int64).reshape(-1, 2),
         }
 
     @classmethod
@@ -207,7 +225,7 @@ class Catalogue:
         }
         self.taught = state["taught"]
         self._category_of = state["category_of"].tolist()
-        self._gone = set(state["gone"].tolist())
+        self._gone = dict(state["gone"].tolist())
         for part, owner in enumerate(self._category_of):
             self._living[owner] = self._living.get(owner, 0) + (part not in self._gone)
         for number, entry in self.entries.items():

@@ -14,16 +14,32 @@ changes of an event of its own. There are five changes:
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from newfound.errors import SettingsError
 from newfound.journal.catalogue import Catalogue
-from newfound.journal.rows import EventRow
+from newfound.journal.rows import NEWFOUND, EventRow
 
 Edit = tuple[str, dict[str, Any]]  # an event's kind and details
 UNDONE = "undone"
 FOR_GOOD = ("forgotten", "recut")  # kinds that undo passes over: gone for good, or nothing done to a category
+
+
+def person(name: str | None) -> str:
+    """Who edits: the name that is given, else the user's.
+
+    Raises:
+        SettingsError: It is newfound, the actor of what happens by itself: a replay would pass the edits over.
+    """
+    if name == NEWFOUND:
+        raise SettingsError(f"{NEWFOUND!r} is who changes things by itself; give the name of a person.")
+    try:
+        name = name or getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's user may have no name
+        return "someone"
+    return f"user {name}" if name == NEWFOUND else name
 
 
 def rename(catalogue: Catalogue, category: int, name: str) -> Edit:
@@ -84,12 +100,17 @@ def move(catalogue: Catalogue, places: Mapping[int, int], category: int) -> Edit
     numbers = sorted(places)
     came_from: dict[int, list[int]] = {}
     for number in numbers:
-        came_from.setdefault(catalogue.of_part(places[number]), []).append(number)
+        came_from.setdefault(catalogue.owner(places[number]), []).append(number)
+    back: list[dict[str, Any]] = []
+    for owner, group in came_from.items():
+        back.append({"op": "place", "sightings": group, "category": owner})
+        if (under := catalogue.entries[owner].under) is not None:  # merged: it gets its own back, and stays merged
+            back.append({"op": "under", "category": owner, "under": under})
     return "moved", {
         "category": target,
         "sightings": numbers,
         "changes": [place(places, target)],
-        "back": [{"op": "place", "sightings": group, "category": home} for home, group in came_from.items()],
+        "back": back,
     }
 
 
@@ -112,12 +133,23 @@ def flag(catalogue: Catalogue, categories: Iterable[int], name: str, on: bool) -
             raise SettingsError(
                 f"category {category} has no name of its own yet, and a class needs one: rename it first."
             )
+        if name == "promoted" and on:
+            _must_be_one_of_a_kind(catalogue, category)
     return name, {
         "categories": homes,
         "on": on,
         "changes": [{"op": "flag", "category": c, "flag": name, "on": on} for c in homes],
         "back": [{"op": "flag", "category": c, "flag": name, "on": getattr(catalogue.entries[c], name)} for c in homes],
     }
+
+
+def _must_be_one_of_a_kind(catalogue: Catalogue, category: int) -> None:
+    """Refuses to promote a second category of one name: two classes would be taught as one."""
+    entries = catalogue.entries
+    for other, entry in entries.items():
+        taken = entry.name == entries[category].name and (entry.known or entry.promoted) and entry.under is None
+        if taken and other != category:
+            raise SettingsError(f"category {other} is called {entry.name} already: merge the two, or rename one.")
 
 
 def recut(before: float, cut: float) -> Edit:

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import getpass
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.errors import SettingsError
+from newfound.errors import JournalError, SettingsError
 from newfound.journal import editing
-from newfound.journal.book import Answered, Book, Readings, decided_on, feature_bytes, stored
+from newfound.journal.answers import RUNNERS_UP, Entered, Image, rows_of
+from newfound.journal.book import Answered, Book, lookup_in, stored
 from newfound.journal.journal import Journal, Writer
 from newfound.journal.rebuilding import Rebuilding
 from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
 
-_RUNNERS_UP = 2
+T = TypeVar("T")
+
 NOWHERE = -1  # the place of a sighting that was forgotten
 _SNAPSHOT_EVERY = 5_000  # sightings, or as many as there are categories: the more of them, the longer a snapshot
 _WORTH_A_SNAPSHOT = 500  # sightings that the next opening would have to decide on again
-
-
-@dataclass(frozen=True)
-class Image:
-    """An image to be entered: what to call it, and the hash of its content, if there is one."""
-
-    name: str | None
-    content: bytes | None = None
-
-
-@dataclass(frozen=True)
-class Entered:
-    """A sighting in the journal; `repeated` if this very image was there before."""
-
-    row: SightingRow
-    repeated: bool
 
 
 class Keeper:
@@ -47,11 +31,14 @@ class Keeper:
 
     A change is decided under the journal's lock, after all that others have committed was taken in, and is committed
     before it is answered. If that fails, nothing has changed: the book is read again from the journal.
+
+    Raises:
+        SettingsError: An actor that is called newfound, as what the dictionary does by itself is.
     """
 
     def __init__(self, journal: Journal, *, actor: str | None = None) -> None:
         self.journal = journal
-        self._actor = actor or _user()
+        self._actor = editing.person(actor)
         self._book: Book | None = None
         self._snapshot_at = 0
         self._model: int | None = None  # who answers
@@ -128,22 +115,17 @@ class Keeper:
         Raises:
             SettingsError: A number that no sighting has, or one that was forgotten.
         """
-        numbers = sorted(set(numbers))
-        rows = {row.number: row for row in writer.sightings(numbers)}
-        for number in numbers:
-            if number not in rows:
-                raise SettingsError(f"there is no sighting {number} in {self.journal.name}.")
-            if rows[number].feature is None:
-                raise SettingsError(f"sighting {number} has been forgotten, or its image could not be read again.")
-        return dict(writer.place(numbers))
+        rows = self._named(writer, numbers)
+        for row in rows:
+            if row.feature is None:
+                raise SettingsError(f"sighting {row.number} has been forgotten, or its image could not be read again.")
+        return writer.place(row.number for row in rows)
 
     def undo(self) -> EventRow:
         """Take back what a person did last."""
 
         def make(book: Book, writer: Writer) -> editing.Edit:
-            event = editing.last_undoable(
-                event for event in writer.events(newest_first=True) if event.actor != NEWFOUND
-            )
+            event = editing.last_undoable(writer.events(newest_first=True, derived=False))
             left = [row.number for row in writer.sightings(editing.placed(event)) if row.feature is not None]
             return editing.undo(event, writer.place(left))
 
@@ -153,18 +135,27 @@ class Keeper:
         """Erase all that tells of images, for good; the book is rebuilt from what is left, and every id stays valid.
 
         What the dictionary had learnt from them is unlearnt; a category they were alone in stays, without images.
+
+        Raises:
+            SettingsError: No numbers, one that no sighting has, or one that is forgotten already.
         """
         with self._writing() as (writer, book):
-            gone = sorted(self.places(writer, numbers))
+            rows = self._named(writer, numbers)
+            for row in rows:
+                if row.forgotten:
+                    raise SettingsError(f"sighting {row.number} has been forgotten already.")
+            if not rows:
+                raise SettingsError("name the images to forget.")
+            gone = [row.number for row in rows]
             writer.forget(gone)
             details = {"sightings": gone}
             event = EventRow(
                 book.position.events, book.position.sightings, "forgotten", self._actor, time.time(), details
             )  # fmt: skip
             rebuilding = Rebuilding(book, Book.from_bytes(writer.taught()), book.catalogue.known_parts(book.dictionary))
-            for rows in writer.stream():
-                there = [row.number for row in rows if row.feature is not None]
-                rebuilding.admit(rows, writer.place(there), writer.pinned(there))
+            for some in writer.stream():
+                there = [row.number for row in some if row.feature is not None]
+                rebuilding.admit(some, writer.place(there), writer.pinned(there))
             self._book = rebuilding.book(Position(book.position.sightings, book.position.events + 1))
             writer.append((), (event,), rebuilding.places | dict.fromkeys(gone, (NOWHERE, True)))
             writer.snapshot(self._book.to_bytes(), genesis=True)
@@ -173,29 +164,51 @@ class Keeper:
 
     def rows(self, category: int, **limits: Any) -> list[SightingRow]:
         """The sightings that belong to a category now, in the order of the stream."""
-        return self.journal.members(self.book.catalogue.parts(category), **limits)
+        with self._at_once(lambda book: self.journal.members(book.catalogue.parts(category), **limits)) as (_, rows):
+            return rows
 
     def standing(self, numbers: Sequence[int]) -> list[int]:
         """The categories that sightings belong to now; of forgotten ones, what theirs lives on under."""
-        with self._lock:
-            catalogue, places = self.book.catalogue, self.journal.place(numbers)
+        with self._at_once(lambda _: self.journal.place(numbers)) as (book, places):
+            resolve, of_part = book.catalogue.resolve, book.catalogue.of_part
             nowhere = [number for number in numbers if places[number] == NOWHERE]
-            was_in = {row.number: catalogue.resolve(row.category) for row in self.journal.sightings(nowhere)}
-            return [was_in[n] if n in was_in else catalogue.of_part(places[n]) for n in numbers]
+            was_in = {row.number: resolve(row.category) for row in self.journal.sightings(nowhere)}
+            return [was_in[n] if n in was_in else of_part(places[n]) for n in numbers]
+
+    @contextmanager
+    def still(self) -> Iterator[Book]:
+        """The book as the journal stands now, which no other thread changes inside the block."""
+        with self._lock:
+            yield self.book
+
+    @contextmanager
+    def _at_once(self, ask: Callable[[Book], T]) -> Iterator[tuple[Book, T]]:
+        """The book, and what the journal says: asked again if others have moved something in between."""
+        with self._lock:
+            while True:
+                book = self.book
+                told = ask(book)
+                if self.journal.position().events == book.position.events:
+                    break
+            yield book, told
 
     def close(self) -> None:
-        """Leave a snapshot for the next opening, where that saves time."""
+        """Leave a snapshot for the next opening, where that saves time and can be done."""
         with self._lock:
             book = self._book
             if book is not None and book.position.sightings - self._snapshot_at >= _WORTH_A_SNAPSHOT:
-                with self._writing() as (writer, current):
+                with suppress(JournalError), self._writing() as (writer, current):
                     writer.snapshot(current.to_bytes())
+            self._book = None
             self.journal.close()
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Writer, Book]]:
-        with self._lock, self._or_read_again(), self.journal.writing() as writer:
-            yield writer, self._caught_up(writer)
+        with self._lock, self._or_read_again():
+            if self._book is None:
+                self._caught_up(self.journal)  # what may take long holds nobody up
+            with self.journal.writing() as writer:
+                yield writer, self._caught_up(writer)
 
     @contextmanager
     def _or_read_again(self) -> Iterator[None]:
@@ -209,7 +222,7 @@ class Keeper:
         if self._book is None:
             self._book = self._from_snapshot(reader)
         sightings, events = reader.tail(self._book.position)
-        if any(event.kind == "forgotten" for event in events):  # the book was rebuilt without what was forgotten
+        while any(event.kind == "forgotten" for event in events):  # the book was rebuilt without what was forgotten
             self._book = self._from_snapshot(reader)
             sightings, events = reader.tail(self._book.position)
         if sightings or events:
@@ -221,70 +234,29 @@ class Keeper:
         self._snapshot_at = snapshot.position.sightings
         return Book.from_bytes(snapshot.state)
 
+    def _named(self, writer: Writer, numbers: Iterable[int]) -> list[SightingRow]:
+        numbers, count = sorted(set(numbers)), writer.position().sightings
+        for number in numbers:
+            if not 0 <= number < count:
+                raise SettingsError(f"there is no sighting {number} in {self.journal.name}.")
+        return writer.sightings(numbers)
+
     def _snapshot_when_due(self, writer: Writer, book: Book) -> None:
         every = max(_SNAPSHOT_EVERY, len(book.dictionary))
+        if book.position.sightings - self._snapshot_at < every:
+            return
+        self._snapshot_at = writer.snapshot_position().sightings  # another writer may have left one
         if book.position.sightings - self._snapshot_at >= every:
             writer.snapshot(book.to_bytes())
             self._snapshot_at = book.position.sightings
 
     def _runners_up(self, book: Book) -> int:
         # Parts of one category count once: ask for more where a person has merged some.
-        return _RUNNERS_UP + (4 if book.catalogue.merged else 0)
+        return RUNNERS_UP + (4 if book.catalogue.merged else 0)
 
     def _rows(
         self, images: Sequence[Image], half: NDArray[np.float16], answered: Answered, first: int
     ) -> list[SightingRow]:
-        out, catalogue = answered.decisions, self.current.catalogue
         if self._model is None:
             self._model = self.journal.model().id
-        now, model = time.time(), self._model
-        sure, new = out.probability, out.new_probability
-        columns = zip(
-            images, out.category.tolist(), answered.categories, out.created.tolist(), out.score.tolist(),
-            out.runners_up_category.tolist(), out.runners_up_score.tolist(), feature_bytes(half), strict=True,
-        )  # fmt: skip
-        return [
-            SightingRow(
-                number=first + i if first >= 0 else -1,
-                image=image.name,
-                content=image.content,
-                part=part,
-                category=category,
-                created=created,
-                score=score,
-                cut=out.cut,
-                probability=None if sure is None else float(sure[i]),
-                new_probability=None if new is None else float(new[i]),
-                runners_up=_distinct(catalogue.of_parts(others), scores, category),
-                feature=feature,
-                model=model,
-                time=now,
-            )
-            for i, (image, part, category, created, score, others, scores, feature) in enumerate(columns)
-        ]
-
-
-def _distinct(categories: Sequence[int], scores: Sequence[float], answer: int) -> tuple[tuple[int, float], ...]:
-    """The best runners-up, a category once, without the answer."""
-    best: dict[int, float] = {}
-    for category, score in zip(categories, scores, strict=True):
-        if category >= 0 and category != answer:
-            best.setdefault(category, score)
-    return tuple(best.items())[:_RUNNERS_UP]
-
-
-def lookup_in(reader: Journal | Writer, book: Book) -> Callable[[Sequence[int]], Readings]:
-    """How a book looks the readings of older sightings up."""
-
-    def lookup(numbers: Sequence[int]) -> Readings:
-        rows: Mapping[int, SightingRow] = {row.number: row for row in reader.sightings(numbers)}
-        return decided_on([rows[number] for number in numbers], book.dictionary.dimension)
-
-    return lookup
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container's user may have no name
-        return "someone"
+        return rows_of(images, half, answered, self.current.catalogue, self._model, first)

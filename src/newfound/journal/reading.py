@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Select, func, literal_column, select, union_all
 
@@ -27,6 +27,18 @@ from newfound.journal.schema import events, models, places, sightings, snapshots
 _MANY = 5000  # values in one IN: SQLite takes 32,766, PostgreSQL 65,535
 
 T = TypeVar("T")
+
+
+class Fact(NamedTuple):
+    """What there is to tell of a sighting without its image and its feature; `part` is where it is now."""
+
+    number: int
+    part: int
+    created: bool
+    score: float | None
+    cut: float | None
+    runners_up: tuple[tuple[int, float], ...]
+    time: float
 
 
 class Reader:
@@ -77,6 +89,13 @@ class Reader:
             raise JournalError(f"{self.name} is empty: no model has written to it.")
         return state
 
+    def snapshot_position(self) -> Position:
+        """Where the newest snapshot was taken."""
+        query = select(snapshots.c.sightings, snapshots.c.events).order_by(snapshots.c.id.desc()).limit(1)
+        with self._reading() as connection:
+            row = connection.execute(query).first()
+        return Position(0, 0) if row is None else Position(row.sightings, row.events)
+
     def latest_snapshot(self) -> Snapshot:
         """The newest. Raises JournalError if the journal is empty."""
         return self._snapshot(select(snapshots))
@@ -92,6 +111,12 @@ class Reader:
             queries = [_columns().where(sightings.c.number.in_(some)) for some in chunks(first)]
             rows = [row for query in queries for row in _sightings(connection, query)]
         return {row.content: row for row in rows if row.content is not None}
+
+    def alike(self, contents: Iterable[bytes]) -> list[SightingRow]:
+        """All sightings of these contents, by number."""
+        with self._reading() as connection:
+            queries = [_columns().where(sightings.c.content.in_(some)) for some in chunks(set(contents))]
+            return [row for query in queries for row in _sightings(connection, query)]
 
     def named(self, images: Iterable[str]) -> list[SightingRow]:
         """The sightings of images of these names, by number."""
@@ -127,10 +152,48 @@ class Reader:
         with self._reading() as connection:
             return _sightings(connection, query.limit(limit).offset(offset))
 
-    def count_members(self, parts: Collection[int]) -> int:
-        """How many sightings are in one of these parts now."""
+    def count_members(self, parts: Collection[int], *, since: int = 0) -> int:
+        """How many sightings, from number `since` on, are in one of these parts now."""
+        members = _numbers_in(parts).subquery()
+        query = select(func.count()).select_from(members).where(members.c.number >= since)
         with self._reading() as connection:
-            return connection.scalar(select(func.count()).select_from(_numbers_in(parts).subquery())) or 0
+            return connection.scalar(query) or 0
+
+    def page(
+        self, parts: Collection[int], *, after: int | None = None, limit: int = 50, newest_first: bool = False
+    ) -> list[SightingRow]:
+        """The sightings that are in one of these parts now, by number, from beyond the number `after`.
+
+        It takes as long for the last page of a large category as for the first.
+
+        Args:
+            limit: how many, 5000 at the most.
+        """
+        with self._reading() as connection:
+            found = [
+                number
+                for query in _searches(parts, after, newest_first)
+                for number in connection.scalars(query.limit(limit))
+            ]
+            chosen = sorted(found, reverse=newest_first)[:limit]
+            return _sightings(connection, _columns(False, newest_first).where(sightings.c.number.in_(chosen)))
+
+    def facts(self, start: int = 0, stop: int | None = None, chunk: int = 5000) -> Iterator[list[Fact]]:
+        """What is known of the sightings from `start` to before `stop`, by number, in lists; a transaction each."""
+        s, now = sightings.c, func.coalesce(places.c.part, sightings.c.part)
+        query = select(s.number, now, s.created, s.score, s.cut, s.runners_up, s.time).order_by(s.number)
+        query = query.join_from(sightings, places, places.c.sighting == s.number, isouter=True)
+        while stop is None or start < stop:
+            size = chunk if stop is None else min(chunk, stop - start)
+            with self._reading() as connection:
+                rows = connection.execute(query.where(s.number >= start).limit(size)).all()
+            if not rows:
+                return
+            yield [
+                Fact(number, part, bool(created), score, cut, tuple(map(tuple, json.loads(others or "[]"))), time)
+                for number, part, created, score, cut, others, time in rows
+            ]
+            start = rows[-1][0] + 1
 
     def place(self, numbers: Iterable[int]) -> dict[int, int]:
         """The part each sighting is in now: that of its answer unless it was moved."""
@@ -151,14 +214,16 @@ class Reader:
 
     def events(
         self, *, since: int = 0, limit: int | None = None, kinds: Collection[str] | None = None,
-        actor: str | None = None, newest_first: bool = False,
+        actor: str | None = None, newest_first: bool = False, derived: bool = True,
     ) -> list[EventRow]:  # fmt: skip
-        """The events from number `since` on, of these kinds and this actor, by number."""
+        """The events from number `since` on, of these kinds and this actor, by number; `derived` as in `tail`."""
         query = select(events).where(events.c.number >= since).limit(limit)
         if kinds is not None:
             query = query.where(events.c.kind.in_(kinds))
         if actor is not None:
             query = query.where(events.c.actor == actor)
+        if not derived:
+            query = query.where(events.c.actor != NEWFOUND)
         query = query.order_by(events.c.number.desc() if newest_first else events.c.number)
         with self._reading() as connection:
             return [unpack_event(row) for row in connection.execute(query)]
@@ -206,6 +271,19 @@ def _numbers_in(parts: Collection[int]) -> Select:
         select(sightings.c.number).where(sightings.c.part.in_(parts), ~moved),
         select(places.c.sighting).where(places.c.part.in_(parts)),
     )  # type: ignore[return-value]
+
+
+def _searches(parts: Collection[int], after: int | None, newest_first: bool) -> Iterator[Select]:
+    """The numbers of the sightings in each part: one search by index for those it was answered with, one for those
+    that came later. A single query over all parts would sort every member before it gives the first."""
+    moved = select(places.c.sighting).where(places.c.sighting == sightings.c.number).exists()
+    for part in parts:
+        for number, here in (
+            (sightings.c.number, (sightings.c.part == part) & ~moved),
+            (places.c.sighting, places.c.part == part),
+        ):
+            query = select(number).where(here).order_by(number.desc() if newest_first else number)
+            yield query if after is None else query.where(number < after if newest_first else number > after)
 
 
 def chunks(values: Iterable[T]) -> Iterator[Sequence[T]]:

@@ -69,11 +69,9 @@ class Rebuilding:
 def known_categories(catalogue: Catalogue, classes: Sequence[str]) -> list[int]:
     """The categories that the classes of another run are: known or promoted ones of that name, else new ones.
 
-    A new one is entered into the catalogue.
+    Of several with one name the known one counts. A new one is entered into the catalogue.
     """
-    by_name = {
-        entry.name: number
-        for number, entry in catalogue.entries.items()
-        if entry.under is None and entry.name is not None and (entry.known or entry.promoted)
-    }
+    named = [(n, e) for n, e in catalogue.entries.items() if e.under is None and e.name is not None]
+    by_name = {entry.name: number for number, entry in named if entry.promoted}
+    by_name |= {entry.name: number for number, entry in named if entry.known}
     return [by_name[name] if name in by_name else catalogue.teach(name) for name in classes]

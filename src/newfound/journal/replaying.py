@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from newfound.errors import JournalError
-from newfound.journal.book import Book, decided_on, in_order
+from newfound.journal.book import Book, decided_on, in_order, lookup_in
 from newfound.journal.journal import Journal
-from newfound.journal.keeper import lookup_in
-from newfound.journal.rows import NEWFOUND, EventRow
+from newfound.journal.rows import NEWFOUND, EventRow, Position, Snapshot
 
 _CHUNK = 2_000  # sightings held at a time
 
@@ -38,14 +38,17 @@ class Verified:
 
 
 def verify(journal: Journal) -> Verified:
-    """Replay from the genesis, compare every answer and event, and the state with that of the newest snapshot."""
+    """Replay from the genesis, compare every answer and event, and the state with that of the newest snapshot.
+
+    What others write meanwhile is left for the next time.
+    """
+    newest, end = journal.latest_snapshot(), journal.position()
     book = Book.from_bytes(journal.genesis().state)
-    newest = journal.latest_snapshot()
     start = book.position
     told = Verified(skipped=start.sightings)
-    events = journal.events(since=start.events)
+    events = journal.events(since=start.events, limit=max(0, end.events - start.events))
     own = iter([event for event in events if event.actor == NEWFOUND])
-    for kind, piece in _pieces(journal, events, start.sightings):
+    for kind, piece in _pieces(journal, events, start.sightings, newest.position.sightings, end.sightings):
         if kind == "sightings":
             answered = book.observe(decided_on(piece, book.dictionary.dimension))
             out = answered.decisions
@@ -127,23 +130,27 @@ def what_if(
 def as_of(journal: Journal, until: float) -> Book:
     """The book as it was before a time (seconds since 1970), with what people had done by then.
 
+    It ends before the first sighting or event of that time or later, in the journal's order, whatever the clocks of
+    several writers say.
+
     Raises:
         JournalError: The journal was rebuilt later than that, after something was forgotten or for another model.
     """
-    genesis = journal.genesis()
+    end, genesis = journal.position(), journal.genesis()
     book = Book.from_bytes(genesis.state)
-    before = journal.sightings([genesis.position.sightings - 1]) if genesis.position.sightings else []
-    if before and before[0].time >= until:
+    if _made(journal, genesis) >= until:
         raise JournalError(
             f"{journal.name} was rebuilt after {genesis.position.sightings} sightings, when something was forgotten or "
             "it was carried to another model: it cannot go back further than that."
         )
-    events = [event for event in journal.events(since=genesis.position.events) if event.time < until]
-    for kind, piece in _pieces(journal, events, genesis.position.sightings):
+    events = journal.events(since=book.position.events, limit=max(0, end.events - book.position.events))
+    for kind, piece in _pieces(journal, events, book.position.sightings, end.sightings):
         if kind == "event":
+            if piece.time >= until:
+                break
             book.apply(piece, lookup_in(journal, book))
             continue
-        kept = [row for row in piece if row.time < until]
+        kept = list(takewhile(lambda row: row.time < until, piece))
         if kept:
             book.observe(decided_on(kept, book.dictionary.dimension))
         if len(kept) < len(piece):
@@ -151,10 +158,23 @@ def as_of(journal: Journal, until: float) -> Book:
     return book
 
 
-def _pieces(journal: Journal, events: list[EventRow], start: int) -> Iterator[tuple[str, Any]]:
-    """What follows a position, in the journal's order and in pieces that fit into memory."""
-    for rows in journal.stream(start, None, _CHUNK):
-        stop = rows[-1].number + 1
-        yield from in_order(rows, [event for event in events if start <= event.at < stop], start)
-        start = stop
-    yield from in_order((), [event for event in events if event.at >= start], start)
+def _made(journal: Journal, genesis: Snapshot) -> float:
+    """When a journal was rebuilt; one that never was began before everything."""
+    if genesis.position == Position(0, 0):
+        return -float("inf")
+    times = [journal.model().time]
+    times += [row.time for row in journal.sightings([genesis.position.sightings - 1])]
+    if genesis.position.events:
+        times += [event.time for event in journal.events(since=genesis.position.events - 1, limit=1)]
+    return max(times)
+
+
+def _pieces(journal: Journal, events: list[EventRow], start: int, *stops: int) -> Iterator[tuple[str, Any]]:
+    """What follows a position, in the journal's order and in pieces that fit into memory; one ends at every stop."""
+    told = [event for event in events if event.actor != NEWFOUND]
+    for stop in stops:
+        for rows in journal.stream(start, stop, _CHUNK):
+            after = rows[-1].number + 1
+            yield from in_order(rows, [event for event in told if start <= event.at < after], start)
+            start = after
+    yield from in_order((), [event for event in told if event.at >= start], start)

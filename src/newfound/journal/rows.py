@@ -50,6 +50,11 @@ class SightingRow:
     model: int
     time: float
 
+    @property
+    def forgotten(self) -> bool:
+        """Whether all that told of the image was erased: only then is there no score."""
+        return self.score is None
+
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
@@ -86,7 +91,11 @@ def pack_sighting(row: SightingRow) -> tuple[Any, ...]:
     """As a row of the table, in the order of its columns."""
     image = row.image
     image = image if image is None else as_text(image)
-    return (row.number, image, *_answer(row), to_json(row.runners_up), row.feature, row.model, row.time)
+    # By hand: a JSON encoder takes as long as the database does.
+    runners_up = f"[{','.join([f'[{category},{score!r}]' for category, score in row.runners_up])}]"
+    if "n" in runners_up:  # of inf or nan, which JSON spells otherwise
+        runners_up = to_json(row.runners_up)
+    return (row.number, image, *_answer(row), runners_up, row.feature, row.model, row.time)
 
 
 def unpack_sighting(row: Sequence[Any]) -> SightingRow:

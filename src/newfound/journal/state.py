@@ -13,6 +13,7 @@ from safetensors.numpy import load, save
 from newfound.errors import JournalError
 
 _PLAIN = "plain"  # the entry that holds what is not an array, as the bytes of a JSON text
+_LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
 def to_bytes(state: Mapping[str, Any]) -> bytes:
@@ -46,7 +47,9 @@ def from_bytes(data: bytes) -> dict[str, Any]:
 def _take_arrays(state: Mapping[str, Any], path: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for name, value in state.items():
-        if isinstance(value, np.ndarray):
+        if type(value) in _LEAVES:  # first: there are several of them for every category with a name
+            plain[name] = value
+        elif isinstance(value, np.ndarray):
             arrays[f"{path}{name}"] = np.ascontiguousarray(value)
         elif isinstance(value, Mapping):
             plain[name] = _take_arrays(value, f"{path}{name}/", arrays)

@@ -1,0 +1,124 @@
+"""Images that came over HTTP, kept by their content, and small copies of all images to show."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from newfound.errors import DataError, ImageError, MissingFileError
+from newfound.images import content_hash, thumbnail
+from newfound.journal import Journal
+from newfound.journal.rows import SightingRow
+
+SIZES = (160, 320, 640)
+_WHOLE = 4096  # pixels of the longer side of what is shown in place of an original
+_SEPARATOR = "--"  # between the content's hash and the name that a client gave
+_NAME = 60
+_ENDINGS = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"BM": ".bmp", b"RIFF": ".webp",
+            b"II*\0": ".tif", b"MM\0*": ".tif"}  # fmt: skip
+
+
+class ImageStore:
+    """`RUN/images/ab/HASH--NAME.jpg` for what was uploaded, `RUN/thumbnails/SIZE/ab/HASH.jpg` for what is shown.
+
+    A client's name is only ever a part of a file's name, and no path that a client gives is opened.
+    """
+
+    def __init__(self, folder: Path, journal: Journal) -> None:
+        self.images, self.thumbnails = folder / "images", folder / "thumbnails"
+        self._journal = journal
+
+    def keep(self, images: Sequence[tuple[bytes, str | None]]) -> list[tuple[Path, bool]]:
+        """Write images that are not there yet to disk; returns their files, and which were written now.
+
+        Raises:
+            DataError: The disk is full, or may not be written to.
+        """
+        hashes = [content_hash(data) for data, _ in images]
+        seen = self._journal.find({bytes.fromhex(digest) for digest in hashes})
+        kept: list[tuple[Path, bool]] = []
+        for (data, name), digest in zip(images, hashes, strict=True):
+            row = seen.get(bytes.fromhex(digest))
+            there = None if row is None else self.file_of(row)
+            path = there or self._folder(digest) / f"{digest}{_SEPARATOR}{safe_name(name, data)}"
+            fresh = not path.exists()
+            if fresh:
+                _write(path, data)
+            kept.append((path, fresh))
+        return kept
+
+    def file_of(self, row: SightingRow) -> Path | None:
+        """Where the image of a sighting is now: where the journal says, or here if the run was moved; else None."""
+        if row.image is not None and "://" not in row.image and Path(row.image).is_file():
+            return Path(row.image)
+        if row.content is None:
+            return None
+        digest = row.content.hex()
+        return next(iter(self._folder(digest).glob(f"{digest}{_SEPARATOR}*")), None)
+
+    def small(self, row: SightingRow, size: int) -> bytes | None:
+        """A JPEG that fits `size` pixels, made on first use; None if the image is gone or cannot be read."""
+        cached = None
+        if row.content is not None:
+            digest = row.content.hex()
+            cached = self.thumbnails / f"{size:d}" / digest[:2] / f"{digest}.jpg"
+            if cached.is_file():
+                return cached.read_bytes()
+        data = self._scaled(row, size)
+        if data is not None and cached is not None:
+            _write(cached, data, durable=False)
+        return data
+
+    def whole(self, row: SightingRow) -> bytes | None:
+        """The image as a new JPEG: nothing of the bytes that a client sent is served. None as in `small`."""
+        return self._scaled(row, _WHOLE)
+
+    def _scaled(self, row: SightingRow, size: int) -> bytes | None:
+        file = self.file_of(row)
+        try:
+            return None if file is None else thumbnail(file, size)
+        except (ImageError, MissingFileError):
+            return None
+
+    def _folder(self, digest: str) -> Path:
+        return self.images / digest[:2]
+
+
+def safe_name(name: str | None, data: bytes) -> str:
+    """What is left of a client's name in a file's name, with the ending that the content has."""
+    ending = next((ending for magic, ending in _ENDINGS.items() if data.startswith(magic)), ".bin")
+    stem = re.sub(r"[^\w .()+-]", "_", Path((name or "").replace("\\", "/")).name, flags=re.ASCII)
+    stem = stem.rpartition(".")[0] or stem
+    return (stem.strip(" .")[:_NAME] or "image") + ending
+
+
+def shown_name(image: str | None) -> str | None:
+    """What to call an image: its file's name, without the hash that the store puts before it."""
+    if image is None:
+        return None
+    name = image.rstrip("/").rpartition("/")[2]
+    digest, separator, rest = name.partition(_SEPARATOR)
+    return rest if separator and re.fullmatch(r"[0-9a-f]{32}", digest) else name
+
+
+def _write(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file whole or not at all; what is durable is on the disk afterwards."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            os.chmod(part, 0o644)
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)
+            raise
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error

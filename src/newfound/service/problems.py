@@ -1,0 +1,73 @@
+"""What goes wrong, as answers: a status, and one sentence for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from newfound.errors import DataError, ImageError, JournalError, SettingsError
+
+log = logging.getLogger("newfound.service")
+
+
+class Answer(Response):
+    """JSON in ASCII: a name that is no Unicode text, as file names may be, cannot break an answer."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class Problem(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def problem(status: int, message: str, headers: dict[str, str] | None = None) -> Answer:
+    return Answer({"error": message}, status, headers)
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Let every error that a route raises be answered in the same shape."""
+
+    @app.exception_handler(Problem)
+    async def told(_: Request, error: Problem) -> Answer:
+        return problem(error.status, str(error), error.headers)
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> Answer:
+        return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Answer:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"] if step not in ("body", "query", "path"))
+        return problem(422, f"{where or 'the request'}: {first['msg']}")
+
+    @app.exception_handler(SettingsError)
+    async def refused(_: Request, error: SettingsError) -> Answer:
+        return problem(422, str(error))
+
+    @app.exception_handler(ImageError)
+    @app.exception_handler(DataError)
+    async def unusable(_: Request, error: Exception) -> Answer:
+        return problem(422, str(error))
+
+    @app.exception_handler(JournalError)
+    async def journal(_: Request, error: JournalError) -> Answer:
+        log.error("%s", error)
+        return problem(503, str(error), {"Retry-After": "5"})
+
+    @app.exception_handler(Exception)
+    async def unexpected(_: Request, error: Exception) -> Answer:
+        return problem(500, f"unexpected {type(error).__name__}; the log of the service says more.")

@@ -1,0 +1,157 @@
+/** The category view: all its images, to select, move, split off, or merge with what it looks like. */
+
+import * as actions from "./actions.js";
+import { get } from "./api.js";
+import { askName, headOf, neighboursOf } from "./category_head.js";
+import { showImage } from "./dialogs.js";
+import { button, debounced, fill, h, state, thumbnail } from "./dom.js";
+import { moment, plural, score } from "./format.js";
+import { bind } from "./keys.js";
+import { listen } from "./live.js";
+import { Pages } from "./paging.js";
+import { pickCategory } from "./picker.js";
+import { Selection } from "./selection.js";
+import { complain } from "./toasts.js";
+
+const ORDERS = { similar: "Most typical first", outliers: "Outliers first", newest: "Newest first", stream: "Oldest first" };
+
+/** Show a category; one that was merged leads on to where it lives now. */
+export async function openCategory(main, { id, query, readdress, status, signal }) {
+  let category = await get(`v1/categories/${id}`, {}, signal);
+  if (leave()) return;
+  const sightings = new Map();
+  const top = h("div", { class: "stack" });
+  const more = h("p", { class: "arrivals", hidden: true });
+  const nothing = h("div");
+  const grid = h("ul", { class: "grid", role: "listbox", "aria-multiselectable": "true", "aria-label": "Images" });
+  const bar = h("div", { class: "selected", role: "group", "aria-label": "Selected images", hidden: true });
+  const order = h("select", { "aria-label": "Order of the images", on: { change: () => load() } },
+    Object.entries(ORDERS).map(([value, text]) => h("option", { value, selected: value === query.order }, text)));
+
+  fill(main, h("p", {}, h("a", { class: "back", href: "#/" }, "All categories")), top,
+    h("section", { "aria-labelledby": "images" },
+      h("div", { class: "heading" }, h("h2", { id: "images" }, "Images"), order), more, nothing, grid), bar);
+  const pages = new Pages(grid, { show, first, signal });
+  const selection = new Selection(grid, { changed: showBar, open: enlarge });
+
+  /** Go to where the category lives now, if that is elsewhere. */
+  function leave() {
+    const home = category.merged_into ?? category.id;
+    if (home !== id) location.replace(`#/category/${home}`);
+    return home !== id;
+  }
+
+  function showHead() {
+    document.title = `${category.name} · newfound`;
+    fill(top, headOf(category, status.cut, acts), neighboursOf(category, mergeWith, signal));
+  }
+
+  function load() {
+    readdress({ order: order.value === "similar" ? "" : order.value });
+    more.hidden = true;
+    return pages.load(`v1/categories/${id}/sightings`, { order: order.value, limit: 100 });
+  }
+
+  function first(page) {
+    sightings.clear();
+    fill(grid);
+    grid.hidden = !page.items.length;
+    fill(nothing, page.items.length ? null : state("empty", "No image of it was seen yet", "What is recognised as it is shown here."));
+  }
+
+  function show(items) {
+    for (const sighting of items) sightings.set(sighting.number, sighting);
+    grid.append(...items.map((sighting) => tile(sighting, selection.numbers.has(sighting.number))));
+    selection.settle();
+  }
+
+  function enlarge(number) {
+    const sighting = sightings.get(number);
+    showImage(sighting, `image ${number}, seen ${moment(sighting.time)}, score ${score(sighting.score)} (cut ${score(sighting.cut)})`);
+  }
+
+  function showBar(numbers) {
+    bar.hidden = !numbers.size || status.rights === "read";
+    fill(bar, h("b", {}, `${plural(numbers.size, "image")} selected`),
+      button("Move…", acts.move, { key: "v" }), button("Split off", acts.split, { key: "x" }),
+      button("Clear", () => selection.clear(), { key: "Esc", "aria-keyshortcuts": "Escape" }));
+  }
+
+  /** The category and its images as they are now; the selection that was acted on is over. */
+  async function refresh() {
+    category = await get(`v1/categories/${id}`, {}, signal);
+    if (leave()) return;
+    if (!top.querySelector("form")) showHead(); // a name that is being typed is not taken away
+    await load();
+  }
+
+  const chosen = () => [...selection.numbers];
+  const near = () => known(category.neighbours.map((one) => one.category));
+
+  async function mergeWith(other) {
+    const whole = other && (await actions.merge(category, other));
+    if (whole && whole.id !== id) location.replace(`#/category/${whole.id}`);
+  }
+
+  async function done(answer) {
+    if (!answer) return;
+    selection.clear();
+    await refresh();
+    main.querySelector("[role=option], h1").focus();
+  }
+
+  const acts = {
+    rename: async () => {
+      const name = top.querySelector("form") ? null : await askName(top, category);
+      if (name && (await actions.rename(id, name))) await refresh();
+      main.querySelector("h1").focus();
+    },
+    merge: async () => mergeWith(await pickCategory(`Merge ${category.name} with`, { without: id, suggested: near() })),
+    ignore: async () => (await actions.flag(category, "ignored", !category.ignored)) && refresh(),
+    promote: async () => (await actions.flag(category, "promoted", !category.promoted)) && refresh(),
+    move: async () => {
+      if (!selection.numbers.size) return;
+      const target = await pickCategory(`Move ${plural(selection.numbers.size, "image")} to`, { without: id, suggested: near() });
+      if (target) await done(await actions.move(chosen(), target));
+    },
+    split: async () => selection.numbers.size && done(await actions.split(id, chosen())),
+  };
+
+  showHead();
+  if (status.rights === "write") {
+    const discovered = category.origin === "discovered";
+    bind("This category", {
+      r: ["rename", acts.rename], m: ["merge with another", acts.merge],
+      ...(discovered ? { i: ["ignore, or no longer", acts.ignore], p: ["teach next time, or not", acts.promote] } : {}),
+      v: ["move what is selected", acts.move], x: ["split it off", acts.split],
+    }, signal);
+  }
+  bind("Images", {
+    "← ↑ ↓ →": ["go from image to image", null], Space: ["select; with Shift all between", null],
+    "Ctrl A": ["select all that are loaded", null], Enter: ["enlarge", null], Escape: ["clear the selection", () => selection.clear()],
+  }, signal);
+  listen({
+    edit: debounced(() => signal.aborted || refresh().catch(complain), 300),
+    sighting: (sighting) => {
+      if (sighting.category !== id || sightings.has(sighting.number)) return;
+      more.hidden = false;
+      fill(more, button("Show new images", () => refresh()));
+    },
+  }, signal);
+  await load();
+}
+
+/** The first of some categories, with what the picker shows of them; those that are gone are left out. */
+async function known(ids) {
+  const asked = ids.slice(0, 5).map((id) => get(`v1/categories/${id}`).catch(() => null));
+  return (await Promise.all(asked)).filter(Boolean);
+}
+
+function tile(sighting, selected) {
+  const told = [sighting.image ?? `image ${sighting.number}`, sighting.doubtful && "doubtful", sighting.moved && "put here by hand"];
+  return h("li", {
+    role: "option", tabindex: "-1", "aria-selected": String(selected), data: { number: sighting.number },
+    class: sighting.doubtful ? "doubtful" : null, title: `score ${score(sighting.score)}`,
+    "aria-label": `${told.filter(Boolean).join(", ")}, score ${score(sighting.score)}`,
+  }, thumbnail(sighting.number));
+}

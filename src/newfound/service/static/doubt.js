@@ -1,0 +1,106 @@
+/** The doubt queue: one borderline image at a time, one key to decide. */
+
+import * as actions from "./actions.js";
+import { get } from "./api.js";
+import { showSome } from "./category_head.js";
+import { button, fill, h, state, thumbnail } from "./dom.js";
+import { plural, score } from "./format.js";
+import { bind } from "./keys.js";
+import { announce } from "./toasts.js";
+
+const AHEAD = 5; // pictures fetched before their turn
+
+/** Show the queue. */
+export async function openDoubt(main, { status, signal }) {
+  const left = h("span", { class: "soft", role: "status" });
+  const stage = h("div", { class: "doubt" });
+  fill(main, h("div", { class: "heading" }, h("h1", { tabindex: "-1" }, "Doubt"), left), stage);
+  let queue = [];
+  let cursor = null;
+  let total = 0;
+  const decided = []; // for undo: what was decided here, the last one at the end
+  let busy = false;
+
+  async function more() {
+    const page = await get("v1/doubt", { limit: 50, cursor }, signal);
+    const gone = new Set(decided.map(({ item }) => item.number));
+    queue.push(...page.items.filter((item) => !gone.has(item.number)));
+    cursor = page.next;
+    total = Math.max(queue.length, page.total - gone.size);
+  }
+
+  async function show() {
+    if (!queue.length && cursor !== null) await more();
+    const [item] = queue;
+    left.textContent = item ? `${plural(total, "image")} to decide` : "";
+    if (!item) {
+      const back = decided.length ? button("Undo the last decision", undo, { key: "u" }) : null;
+      return fill(stage, state("empty", "Nothing is in doubt", "Images near the cut, or between two categories, come here.", back));
+    }
+    for (const { number } of queue.slice(1, AHEAD)) new Image().src = `v1/sightings/${number}/thumbnail?size=640`;
+    const name = item.image ?? `image ${item.number}`;
+    fill(stage,
+      h("figure", { class: "asked" }, thumbnail(item.number, { size: 640, loading: "eager", alt: `The image in doubt: ${name}` }),
+        h("figcaption", { class: "soft" }, `${name} · score ${score(item.score)}, cut ${score(item.cut)} · now in ${item.name}`)),
+      h("div", { class: "stack" }, h("h2", {}, "Which is it?"),
+        h("ol", { class: "candidates" }, item.candidates.slice(0, 3).map((candidate, at) => offer(candidate, at, item))),
+        h("div", { class: "acts" },
+          button("New category", found, { key: "n", class: "button write" }), button("Skip", skip, { key: "s" }),
+          button("Undo", undo, { key: "u", class: "button write", disabled: !decided.length }))));
+    announce(`${name}: ${item.candidates.slice(0, 3).map((one, at) => `${at + 1} ${one.name}`).join(", ")}`);
+  }
+
+  function offer(candidate, at, item) {
+    const pictures = h("span", { class: "three" });
+    showSome(pictures, candidate.category, signal);
+    const here = candidate.category === item.category;
+    return h("li", {}, h("button", { type: "button", class: here ? "candidate here" : "candidate", disabled: status.rights === "read",
+      "aria-keyshortcuts": String(at + 1), on: { click: () => choose(at) } },
+    pictures, h("span", { class: "words" }, h("b", {}, candidate.name),
+      h("span", { class: "soft" }, `score ${score(candidate.score)}${here ? " · where it is now" : ""}`)),
+    h("kbd", { "aria-hidden": "true" }, at + 1)));
+  }
+
+  /** One decision at a time: a second key while the first is on its way does nothing. */
+  async function decide(act) {
+    if (busy || !queue.length) return;
+    busy = true;
+    try {
+      const [item] = queue;
+      const edited = await act(item);
+      if (edited === null) return;
+      decided.push({ item, edited: edited !== false });
+      queue.shift();
+      total -= 1;
+      await show();
+    } finally {
+      busy = false;
+    }
+  }
+
+  const choose = (at) => decide((item) => {
+    const candidate = item.candidates[at];
+    return candidate ? actions.move([item.number], { id: candidate.category }) : null;
+  });
+  const found = () => decide((item) => actions.split(item.category, [item.number]));
+  const skip = () => decide(() => false);
+
+  /** The last image comes back; what was decided about it is undone, a skip has nothing to undo. */
+  async function undo() {
+    const last = decided.at(-1);
+    if (busy || !last || (last.edited && !(await actions.undo()))) return;
+    decided.pop();
+    queue.unshift(last.item);
+    total += 1;
+    await show();
+  }
+
+  const keys = { s: ["skip", skip] };
+  if (status.rights === "write") {
+    for (const at of [0, 1, 2]) keys[at + 1] = [`it is the ${["first", "second", "third"][at]}`, () => choose(at)];
+    Object.assign(keys, { n: ["a new category of its own", found], u: ["undo the last decision", undo] });
+  }
+  bind("Doubt", keys, signal);
+  await more();
+  await show();
+}

@@ -1,0 +1,52 @@
+/** Shortcuts of one key (or "g" and one more), which the help lists; they can be switched off. */
+
+const SWITCH = "newfound-shortcuts";
+const PREFIX = "g";
+const SOON = 1500; // milliseconds between the prefix and what follows it
+const layers = [];
+let prefixed = -Infinity; // when the prefix was pressed
+
+/**
+ * Bind keys while a view is open.
+ *
+ * @param {string} title what the help calls them.
+ * @param {Object<string, [string, function()]>} keys each key's meaning and what it does; null for one that the help
+ *   lists and another listener handles.
+ */
+export function bind(title, keys, signal) {
+  const layer = { title, keys };
+  layers.push(layer);
+  signal?.addEventListener("abort", () => layers.splice(layers.indexOf(layer), 1));
+}
+
+/** All that is bound, for the help: [title, [[key, meaning], ...]] a layer, the newest first. */
+export function bound() {
+  return [...layers].reverse().map(({ title, keys }) => [title, Object.entries(keys).map(([key, [label]]) => [key, label])]);
+}
+
+/** Whether single keys do anything: who dictates or types by accident may not want it. */
+export function enabled() {
+  return localStorage.getItem(SWITCH) !== "off";
+}
+
+export function enable(on) {
+  localStorage.setItem(SWITCH, on ? "on" : "off");
+}
+
+function typing(target) {
+  if (target.closest("dialog, select, textarea, [contenteditable]")) return true;
+  return target.tagName === "INPUT" && !["range", "checkbox", "radio", "file"].includes(target.type);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.altKey || typing(event.target)) return;
+  const undoing = (event.ctrlKey || event.metaKey) && event.key === "z" && !event.shiftKey;
+  if (!undoing && (event.ctrlKey || event.metaKey || !enabled())) return;
+  const second = event.timeStamp - prefixed < SOON;
+  prefixed = event.key === PREFIX && !second ? event.timeStamp : -Infinity;
+  const name = undoing ? "u" : second ? `${PREFIX} ${event.key}` : event.key;
+  const action = layers.findLast(({ keys }) => keys[name]?.[1])?.keys[name][1];
+  if (!action) return;
+  event.preventDefault();
+  action();
+});

@@ -1,0 +1,161 @@
+"""The images of a request: parts of a form, or JSON with base64 or addresses."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException
+
+from newfound.errors import ImageError
+from newfound.service.problems import Problem
+from newfound.service.settings import Settings
+from newfound.service.urls import fetch
+
+_NAME = 200  # characters of a client's name that are kept
+
+_IMAGE = {
+    "oneOf": [
+        {
+            "type": "object", "required": ["data"], "additionalProperties": False,
+            "properties": {
+                "data": {"type": "string", "format": "byte", "description": "The image file, in base64."},
+                "name": {"type": "string", "maxLength": _NAME},
+            },
+        },
+        {
+            "type": "object", "required": ["url"], "additionalProperties": False,
+            "properties": {"url": {"type": "string", "format": "uri", "description": "Below an allowed prefix."}},
+        },
+    ]
+}  # fmt: skip
+
+
+def request_body(most: int, *, again: bool) -> dict[str, Any]:
+    """What OpenAPI should say of the body."""
+    extra = {"again": {"type": "boolean", "description": "Enter images anew that were seen before."}} if again else {}
+    described = {
+        "type": "object", "required": ["images"], "additionalProperties": False,
+        "properties": {"images": {"type": "array", "minItems": 1, "maxItems": most, "items": _IMAGE}, **extra},
+    }  # fmt: skip
+    files = {"type": "array", "minItems": 1, "items": {"type": "string", "format": "binary"}}
+    form = {"type": "object", "required": ["images"], "properties": {"images": files}}
+    example = {"images": [{"data": "/9j/4AAQSkZJRg...", "name": "heron.jpg"}]}
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "multipart/form-data": {"schema": form},
+                "application/json": {"schema": described, "example": example},
+            },
+        }
+    }
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An image of a request: its bytes, or why there are none."""
+
+    data: bytes | None
+    name: str | None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Uploads:
+    images: list[Upload]
+    again: bool
+
+    def digest(self) -> bytes:
+        """What tells requests apart, however they were wrapped for the way."""
+        whole = hashlib.sha256(repr(self.again).encode())
+        for image in self.images:
+            whole.update(hashlib.sha256(image.data or b"").digest() + repr((image.name, image.error)).encode())
+        return whole.digest()
+
+
+async def read(request: Request, settings: Settings) -> Uploads:
+    """Take the images out of a request.
+
+    Raises:
+        Problem: The body is not what it should be, or has no image or too many.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    most = settings.limits.images
+    if kind == "multipart/form-data":
+        uploads = Uploads(await _from_form(request, most), again=False)
+    elif kind == "application/json":
+        uploads = await _from_json(request, settings)
+    else:
+        raise Problem(415, "send multipart/form-data with fields `images`, or application/json.")
+    if not uploads.images:
+        raise Problem(422, "the request has no images.")
+    if len(uploads.images) > most:
+        raise Problem(422, f"a request may have {most} images, not {len(uploads.images)}.")
+    return uploads
+
+
+async def _from_form(request: Request, most: int) -> list[Upload]:
+    try:
+        async with request.form(max_files=most, max_fields=0) as form:
+            parts = form.getlist("images")
+            files = [part for part in parts if isinstance(part, UploadFile)]
+            if len(files) != len(form.multi_items()):
+                raise Problem(422, "the form's fields must all be files with the name `images`.")
+            return [Upload(await file.read(), _name(file.filename)) for file in files]
+    except MultiPartException as error:
+        raise Problem(422, f"the form cannot be read: {error.message}") from error
+
+
+async def _from_json(request: Request, settings: Settings) -> Uploads:
+    try:
+        body = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise Problem(422, "the body is not JSON.") from None
+    if not isinstance(body, dict) or body.keys() - {"images", "again"}:
+        raise Problem(422, 'the body must be {"images": [...]}, and may have "again".')
+    images, again = body.get("images"), body.get("again", False)
+    if not isinstance(again, bool):
+        raise Problem(422, "again: it is true or false.")
+    if not isinstance(images, list):
+        raise Problem(422, "images: a list is needed.")
+    if len(images) > settings.limits.images:
+        raise Problem(422, f"a request may have {settings.limits.images} images, not {len(images)}.")
+    checked = [_checked(index, image) for index, image in enumerate(images)]
+    return Uploads([await run_in_threadpool(_load, image, settings) for image in checked], again)
+
+
+def _checked(index: int, image: Any) -> dict[str, str]:
+    shape = isinstance(image, dict) and (set(image) == {"url"} or ("data" in image and set(image) <= {"data", "name"}))
+    if not shape or not all(isinstance(value, str) for value in image.values()):
+        raise Problem(422, f'images.{index}: give {{"data": base64, "name": ...}} or {{"url": ...}}.')
+    return image
+
+
+def _load(image: dict[str, str], settings: Settings) -> Upload:
+    if "url" in image:
+        name = _name(image["url"].partition("?")[0].rstrip("/").rpartition("/")[2])
+        try:
+            return Upload(fetch(image["url"], settings.urls, settings.limits.body), name)
+        except ImageError as error:
+            return Upload(None, name, str(error))
+    name = _name(image.get("name"))
+    try:
+        return Upload(base64.b64decode(image["data"], validate=True), name)
+    except (ValueError, binascii.Error):
+        return Upload(None, name, "the data are not base64")
+
+
+def _name(name: str | None) -> str | None:
+    """A client's name for an image, as text that can be shown."""
+    if not name:
+        return None
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(c for c in last.encode("utf-8", "replace").decode() if c.isprintable())[:_NAME] or None

@@ -1,0 +1,114 @@
+"""Naming, merging, splitting, moving, undoing; and that a restart finds it all."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def _category(server, number):
+    return server.get(f"/v1/categories/{number}")
+
+
+def test_a_name_is_text_and_stays(filled):
+    name = '<img src=x onerror="alert(1)"> & grey heron'
+    answer = filled.client.patch("/v1/categories/3", json={"name": f"  {name} "})
+    assert answer.status_code == 200
+    assert answer.json()["name"] == name
+    assert answer.json()["named"]
+    assert _category(filled, 3)["name"] == name
+    assert {s["name"] for s in filled.get("/v1/sightings", category=3)["items"]} == {name}
+
+
+@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": " "}, {"name": "a\nb"}, {"name": 7}, {"title": "x"}])
+def test_a_change_that_says_nothing_or_nonsense_is_refused(seen, body):
+    answer = seen.client.patch("/v1/categories/3", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"]
+
+
+def test_merged_categories_are_found_under_both_ids(filled):
+    merged = filled.client.post("/v1/categories/merge", json={"categories": [3, 4]}).json()
+    assert (merged["id"], merged["count"]) == (3, 8)
+    assert merged["exemplars"] == [2, 3, 6, 7, 10, 11]
+    assert _category(filled, 4)["id"] == 3
+    assert filled.get("/v1/categories")["total"] == 4
+    assert len(filled.get("/v1/sightings", category=4)["items"]) == 8
+
+
+def test_two_known_categories_stay_apart(seen):
+    answer = seen.client.post("/v1/categories/merge", json={"categories": [0, 1]})
+    assert answer.status_code == 422
+    assert "both known" in answer.json()["error"]
+
+
+def test_a_split_makes_a_category_of_some_sightings(filled):
+    made = filled.client.post("/v1/categories/3/split", json={"sightings": [6, 14]}).json()
+    assert (made["id"], made["count"], made["exemplars"]) == (5, 2, [6, 14])
+    assert _category(filled, 3)["exemplars"] == [2, 10]
+    assert [s["moved"] for s in filled.get("/v1/categories/5/sightings")["items"]] == [True, True]
+
+
+def test_moved_sightings_are_where_they_were_put(filled):
+    told = filled.client.post("/v1/move", json={"sightings": [2], "category": 0}).json()
+    assert (told["id"], told["count"]) == (0, 5)
+    assert told["exemplars"] == [0, 2, 4, 8, 12]
+    assert _category(filled, 3)["first_seen"] > filled.get("/v1/sightings", since=2, order="oldest")["items"][0]["time"]
+
+
+def test_undo_takes_back_what_was_done_last(filled):
+    before = filled.get("/v1/categories", sort="id")["items"]
+    filled.client.post("/v1/categories/merge", json={"categories": [3, 4]}).raise_for_status()
+    filled.client.post("/v1/move", json={"sightings": [0], "category": 1}).raise_for_status()
+    assert filled.client.post("/v1/undo").json() == {"undone": "moved", "event": 1}
+    assert filled.client.post("/v1/undo").json() == {"undone": "merged", "event": 0}
+    assert filled.get("/v1/categories", sort="id")["items"] == before
+    nothing = filled.client.post("/v1/undo")
+    assert nothing.status_code == 422
+    assert nothing.json()["error"] == "there is nothing to undo."
+
+
+def test_ignoring_and_promoting(filled):
+    assert filled.client.patch("/v1/categories/3", json={"ignored": True}).json()["ignored"]
+    unnamed = filled.client.patch("/v1/categories/4", json={"promoted": True})
+    assert unnamed.status_code == 422
+    assert filled.client.patch("/v1/categories/4", json={"name": "heron", "promoted": True}).json()["promoted"]
+    assert not filled.client.patch("/v1/categories/3", json={"ignored": False}).json()["ignored"]
+
+
+def test_sightings_and_categories_that_are_not_there_cannot_be_edited(seen):
+    post = seen.client.post
+    assert seen.client.patch("/v1/categories/99", json={"name": "x"}).status_code == 404
+    assert post("/v1/categories/99/split", json={"sightings": [1]}).status_code == 404
+    assert post("/v1/categories/merge", json={"categories": [3, 99]}).status_code == 422
+    assert post("/v1/move", json={"sightings": [99], "category": 0}).status_code == 422
+    assert post("/v1/move", json={"sightings": [1], "category": 99}).status_code == 422
+
+
+def test_what_a_person_decided_on_leaves_the_doubt_queue_until_it_is_taken_back(filled):
+    filled.service.overview._margin = 2.0  # every score of a cosine is this near to the cut
+    filled.service.overview._begin()
+    filled.service.overview.catch_up()
+    queue = filled.get("/v1/doubt", limit=10)
+    assert queue["total"] == 16
+    assert [s["number"] for s in queue["items"]] == list(range(15, 5, -1))
+    rest = filled.get("/v1/doubt", limit=10, cursor=queue["next"])
+    assert [s["number"] for s in rest["items"]] == list(range(5, -1, -1))
+    assert rest["next"] is None
+    first = queue["items"][0]
+    assert first["candidates"][0] == {"category": 4, "name": "new-2", "score": first["score"]}
+    assert len(first["candidates"]) == 3
+    filled.client.post("/v1/move", json={"sightings": [15], "category": 4}).raise_for_status()
+    assert filled.get("/v1/doubt")["items"][0]["number"] == 14
+    filled.client.post("/v1/undo").raise_for_status()
+    assert filled.get("/v1/doubt")["items"][0]["number"] == 15
+
+
+def test_a_restart_finds_it_all(serving, tmp_path, png):
+    with serving(tmp_path) as first:
+        first.observe(*(png(kind, number) for number in (1, 2) for kind in (0, 3, 4))).raise_for_status()
+        first.client.patch("/v1/categories/3", json={"name": "heron"}).raise_for_status()
+        first.client.post("/v1/move", json={"sightings": [2], "category": 3}).raise_for_status()
+        told = [first.get("/v1/categories"), first.get("/v1/sightings"), first.get("/v1/timeline")]
+    with serving(tmp_path) as second:
+        assert [second.get("/v1/categories"), second.get("/v1/sightings"), second.get("/v1/timeline")] == told
+        assert second.client.post("/v1/undo").json()["undone"] == "moved"

@@ -1,0 +1,153 @@
+"""The queue: what arrives together is encoded together, in order; what is too much is sent away."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from newfound.service.batching import Batcher, Job, QueueFull, Stopped
+from newfound.service.metrics import Metrics
+from newfound.service.settings import Limits
+from newfound.sightings import Sighting
+
+
+class _Slow:
+    """A discoverer that notes what it is given together, and waits until it may answer."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list]] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def observe(self, items, *, block, again):
+        return self._answer("again" if again else "observe", items)
+
+    def predict(self, items, *, block):
+        return self._answer("predict", items)
+
+    def _answer(self, verb, items):
+        self.calls.append((verb, list(items)))
+        self.begun.set()
+        assert self.go.wait(30)
+        if "broken" in items:
+            raise RuntimeError("the disk is full")
+        return [Sighting(item, 0, "a", False, 1.0, 0.5) for item in items]
+
+
+@pytest.fixture
+def slow():
+    return _Slow()
+
+
+@pytest.fixture
+def batcher(slow):
+    batcher = Batcher(slow, Limits(queue=8, batch=4, wait=0.0), Metrics())
+    batcher.start()
+    yield batcher
+    slow.go.set()
+    batcher.stop()
+
+
+def _busy(batcher, slow):
+    """Keep the encoder at work, so that what is submitted next waits."""
+    first = batcher.submit(Job(["first"]))
+    assert slow.begun.wait(30)
+    return first
+
+
+def test_what_waits_goes_together_up_to_a_full_batch_in_the_order_of_arrival(batcher, slow):
+    _busy(batcher, slow)
+    answers = [batcher.submit(Job(items)) for items in (["a", "b"], ["c"], ["d", "e"], ["f"])]
+    slow.go.set()
+    assert [[s.image for s in answer.result(30)] for answer in answers] == [["a", "b"], ["c"], ["d", "e"], ["f"]]
+    # a, b and c make three; with d and e they would be five, more than the four of a batch.
+    assert slow.calls[1:] == [("observe", ["a", "b", "c"]), ("observe", ["d", "e", "f"])]
+
+
+def test_a_request_that_is_larger_than_a_batch_goes_alone(batcher, slow):
+    slow.go.set()
+    assert len(batcher.submit(Job(list("abcdef"))).result(30)) == 6
+
+
+def test_only_what_is_alike_goes_together(batcher, slow):
+    _busy(batcher, slow)
+    last = [batcher.submit(job) for job in (Job(["a"]), Job(["b"], commit=False), Job(["c"], again=True), Job(["d"]))]
+    slow.go.set()
+    last[-1].result(30)
+    assert slow.calls[1:] == [("observe", ["a"]), ("predict", ["b"]), ("again", ["c"]), ("observe", ["d"])]
+
+
+def test_beyond_the_queue_requests_are_refused_whole_until_there_is_room(batcher, slow):
+    _busy(batcher, slow)
+    waiting = batcher.submit(Job(list("abcdefg")))
+    with pytest.raises(QueueFull):
+        batcher.submit(Job(["h", "i"]))
+    batcher.submit(Job(["h"]))
+    slow.go.set()
+    waiting.result(30)
+    batcher.submit(Job(["h", "i"])).result(30)
+
+
+def test_a_failure_is_told_to_those_it_hit_and_the_next_are_served(batcher, slow):
+    _busy(batcher, slow)
+    broken, beside = batcher.submit(Job(["broken"])), batcher.submit(Job(["x"]))
+    other = batcher.submit(Job(["y"], commit=False))
+    slow.go.set()
+    for answer in (broken, beside):
+        with pytest.raises(RuntimeError, match="disk is full"):
+            answer.result(30)
+    assert other.result(30)[0].image == "y"
+
+
+def test_a_request_that_was_given_up_is_not_entered(batcher, slow):
+    _busy(batcher, slow)
+    gone, stays = batcher.submit(Job(["gone"])), batcher.submit(Job(["stays"]))
+    assert gone.cancel()
+    slow.go.set()
+    stays.result(30)
+    assert slow.calls[1:] == [("observe", ["stays"])]
+
+
+def test_stopping_answers_what_waits_and_takes_nothing_more(slow):
+    batcher = Batcher(slow, Limits(), Metrics())
+    batcher.start()
+    answer = _busy(batcher, slow)
+    later = batcher.submit(Job(["later"]))
+    slow.go.set()
+    batcher.stop()
+    assert answer.done()
+    assert later.result(0)[0].image == "later"
+    with pytest.raises(Stopped):
+        batcher.submit(Job(["never"]))
+
+
+def test_a_full_queue_is_answered_with_429_and_when_to_come_again(serving, tmp_path, png):
+    limits = Limits(queue=2)
+    with serving(tmp_path, limits=limits) as server:
+        hold, held = threading.Event(), threading.Event()
+        decide = server.service.batcher._decide
+
+        def waiting(*job):
+            held.set()
+            assert hold.wait(30)
+            return decide(*job)
+
+        server.service.batcher._decide = waiting
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(server.observe, png(0, 1))
+            assert held.wait(30)
+            second = pool.submit(server.observe, png(0, 2), png(0, 3))
+            until = time.monotonic() + 30
+            while server.service.batcher._waiting < 2 and time.monotonic() < until:
+                time.sleep(0.01)
+            refused = server.observe(png(0, 4))
+            assert refused.status_code == 429
+            assert refused.headers["retry-after"] == "1"
+            assert server.get("/v1/categories")["total"] == 3  # reading does not wait for the encoder
+            hold.set()
+            assert (first.result().status_code, second.result().status_code) == (200, 200)
+        assert server.observe(png(0, 4)).status_code == 200
+        assert server.get("/v1/status")["sightings"] == 4
+        assert "newfound_rejected_total 1.0" in server.client.get("/metrics").text
