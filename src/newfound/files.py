@@ -1,11 +1,18 @@
-"""Files that people and programs read: written whole, or not at all."""
+"""Files that people and programs read: written whole, or not at all; and which of them look like images."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from newfound.errors import DataError
+
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
+
+
+def is_image_path(path: str | os.PathLike[str]) -> bool:
+    """Return whether the name ends like an image's, in any case; the file itself is not looked at."""
+    return PurePath(path).suffix.lower() in IMAGE_SUFFIXES
 
 
 def write_text(path: Path, text: str) -> None:

@@ -14,16 +14,16 @@ import stat
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import IO, Any
 
 from PIL import Image, UnidentifiedImageError
 
 from newfound._pixels import as_array, eight_bits, to_rgb, upright
 from newfound.errors import DataError, ImageError, MissingFileError, SettingsError
+from newfound.files import is_image_path
 
 MAX_PIXELS = 100_000_000
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
 
 # Only what Pillow decodes by itself: nothing that starts another program, as EPS does.
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
@@ -102,11 +102,6 @@ def thumbnail(image: Any, size: int = 96) -> bytes:
     out = io.BytesIO()
     small.save(out, "JPEG", quality=85)
     return out.getvalue()
-
-
-def is_image_path(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name ends like an image's, in any case; the file itself is not looked at."""
-    return PurePath(path).suffix.lower() in IMAGE_SUFFIXES
 
 
 def is_array(source: Any) -> bool:

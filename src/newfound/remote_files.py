@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from newfound.datasets import iter_source
 from newfound.errors import DataError, MissingFileError, SettingsError
-from newfound.images import is_image_path
+from newfound.files import is_image_path
 
 _URL = re.compile(r"[a-z][a-z0-9+.\-]*(::.*)?://", re.IGNORECASE)  # :: as in zip::s3://
 _WILD = re.compile(r"[*?\[]")
@@ -58,7 +57,11 @@ def is_url(source: object) -> bool:
 
 def images_at(source: str) -> Iterator[Any]:
     """The images of a path, as `iter_source` gives them, or of a URL, as `find_remote` does. Raises DataError."""
-    return iter(find_remote(source)) if is_url(source) else iter_source(source)
+    if is_url(source):
+        return iter(find_remote(source))
+    from newfound.datasets import iter_source  # here: commands start without NumPy
+
+    return iter_source(source)
 
 
 def find_remote(url: str) -> list[RemoteFile]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from newfound.errors import DataError, SettingsError
-from newfound.images import content_hash, open_image
 
 LINKS = ("copy", "symlink", "hard")
 NEW = "new"  # the folder for what `predict` finds unlike any category
@@ -67,6 +66,8 @@ class Sorter:
         raise DataError(f"cannot sort {source} into {folder}: its names there are taken by other images")
 
     def _put_pixels(self, image: Any, folder: Path, name: str) -> Path:
+        from newfound.images import open_image  # here: commands start without NumPy and Pillow
+
         out = io.BytesIO()
         open_image(image).save(out, "PNG")
         for target in _candidates(folder / name, out.getvalue()):
@@ -97,6 +98,8 @@ def _file_name(name: str) -> str:
 def _candidates(target: Path, content: Any) -> Iterator[Path]:
     """The name itself, then the name with a short and with the whole hash of the content."""
     yield target
+    from newfound.images import content_hash
+
     digest = content_hash(content)
     for length in (8, len(digest)):
         yield target.with_name(f"{target.stem}-{digest[:length]}{target.suffix}")

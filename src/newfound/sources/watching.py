@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from newfound.errors import DataError, MissingFileError
-from newfound.images import is_image_path
+from newfound.files import is_image_path
 from newfound.sources.items import Item
 from newfound.sources.stopping import Stop
 

@@ -30,7 +30,8 @@ export function rename(id, name) {
 /** "ignored" or "promoted", on or off. */
 export function flag(category, name, on) {
   const word = { ignored: "ignored", promoted: "to be taught next time" }[name];
-  return act(patch(`v1/categories/${category.id}`, { [name]: on }), (now) => `${now.name} is ${on ? "" : "no longer "}${word}.`);
+  return act(patch(`v1/categories/${category.id}`, { [name]: on }),
+    (now) => `${now.name} is ${on ? "" : "no longer "}${word}.`);
 }
 
 export function merge(category, other) {

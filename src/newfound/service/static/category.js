@@ -13,7 +13,9 @@ import { pickCategory } from "./picker.js";
 import { Selection } from "./selection.js";
 import { complain } from "./toasts.js";
 
-const ORDERS = { similar: "Most typical first", outliers: "Outliers first", newest: "Newest first", stream: "Oldest first" };
+const ORDERS = {
+  similar: "Most typical first", outliers: "Outliers first", newest: "Newest first", stream: "Oldest first",
+};
 
 /** Show a category; one that was merged leads on to where it lives now. */
 export async function openCategory(main, { id, query, readdress, status, signal }) {
@@ -56,7 +58,8 @@ export async function openCategory(main, { id, query, readdress, status, signal 
     sightings.clear();
     fill(grid);
     grid.hidden = !page.items.length;
-    fill(nothing, page.items.length ? null : state("empty", "No image of it was seen yet", "What is recognised as it is shown here."));
+    const empty = () => state("empty", "No image of it was seen yet", "What is recognised as it is shown here.");
+    fill(nothing, page.items.length ? null : empty());
   }
 
   function show(items) {
@@ -67,7 +70,8 @@ export async function openCategory(main, { id, query, readdress, status, signal 
 
   function enlarge(number) {
     const sighting = sightings.get(number);
-    showImage(sighting, `image ${number}, seen ${moment(sighting.time)}, score ${score(sighting.score)} (cut ${score(sighting.cut)})`);
+    const scored = `score ${score(sighting.score)} (cut ${score(sighting.cut)})`;
+    showImage(sighting, `image ${number}, seen ${moment(sighting.time)}, ${scored}`);
   }
 
   function showBar(numbers) {
@@ -111,7 +115,8 @@ export async function openCategory(main, { id, query, readdress, status, signal 
     promote: async () => (await actions.flag(category, "promoted", !category.promoted)) && refresh(),
     move: async () => {
       if (!selection.numbers.size) return;
-      const target = await pickCategory(`Move ${plural(selection.numbers.size, "image")} to`, { without: id, suggested: near() });
+      const title = `Move ${plural(selection.numbers.size, "image")} to`;
+      const target = await pickCategory(title, { without: id, suggested: near() });
       if (target) await done(await actions.move(chosen(), target));
     },
     split: async () => selection.numbers.size && done(await actions.split(id, chosen())),
@@ -128,7 +133,8 @@ export async function openCategory(main, { id, query, readdress, status, signal 
   }
   bind("Images", {
     "← ↑ ↓ →": ["go from image to image", null], Space: ["select; with Shift all between", null],
-    "Ctrl A": ["select all that are loaded", null], Enter: ["enlarge", null], Escape: ["clear the selection", () => selection.clear()],
+    "Ctrl A": ["select all that are loaded", null], Enter: ["enlarge", null],
+    Escape: ["clear the selection", () => selection.clear()],
   }, signal);
   listen({
     edit: debounced(() => signal.aborted || refresh().catch(complain), 300),
@@ -148,10 +154,11 @@ async function known(ids) {
 }
 
 function tile(sighting, selected) {
-  const told = [sighting.image ?? `image ${sighting.number}`, sighting.doubtful && "doubtful", sighting.moved && "put here by hand"];
+  const { image, number, doubtful, moved } = sighting;
+  const told = [image ?? `image ${number}`, doubtful && "doubtful", moved && "put here by hand"];
   return h("li", {
-    role: "option", tabindex: "-1", "aria-selected": String(selected), data: { number: sighting.number },
-    class: sighting.doubtful ? "doubtful" : null, title: `score ${score(sighting.score)}`,
+    role: "option", tabindex: "-1", "aria-selected": String(selected), data: { number },
+    class: doubtful ? "doubtful" : null, title: `score ${score(sighting.score)}`,
     "aria-label": `${told.filter(Boolean).join(", ")}, score ${score(sighting.score)}`,
-  }, thumbnail(sighting.number));
+  }, thumbnail(number));
 }

@@ -33,7 +33,9 @@ export function askName(head, category) {
   const title = head.querySelector(".title");
   const heading = title.firstElementChild;
   return new Promise((resolve) => {
-    const input = h("input", { value: category.name, "aria-label": "Name of the category", maxlength: 200, required: true });
+    const input = h("input", {
+      value: category.name, "aria-label": "Name of the category", maxlength: 200, required: true,
+    });
     const end = (name) => {
       title.replaceChildren(heading);
       heading.focus();

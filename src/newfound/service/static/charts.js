@@ -26,6 +26,13 @@ function figure(label, height, draw) {
 const line = (x1, y1, x2, y2, kind) => svg("line", { x1, y1, x2, y2, class: kind });
 const words = (x, y, anchor, text, kind = null) => svg("text", { x, y, "text-anchor": anchor, class: kind }, text);
 
+/** Lines across a chart, with their values at the left. */
+function scale(values, y, width) {
+  return values.map((value) => [
+    line(LEFT, y(value), width, y(value), "grid"), words(LEFT - 8, y(value) + 4, "end", count(value)),
+  ]);
+}
+
 /**
  * Categories against images seen.
  *
@@ -43,7 +50,7 @@ export function timelineChart({ sightings, categories, discovered }, height = 22
       (at ? `H${x(sightings[at])}V${y(value)}` : `M${x(sightings[at])} ${y(value)}`)).join("");
     const columns = ticks(most, width < 500 ? 3 : 6).filter((value) => value <= most);
     return [
-      rows.map((value) => [line(LEFT, y(value), width, y(value), "grid"), words(LEFT - 8, y(value) + 4, "end", count(value))]),
+      scale(rows, y, width),
       columns.map((value) => words(x(value), height - 8, value ? "middle" : "start", count(value))),
       svg("path", { class: "line known", d: steps(categories) }),
       svg("path", { class: "line new", d: steps(discovered) }),
@@ -79,7 +86,7 @@ export function cutsChart(points, [low, high], now, height = 140) {
     const x = (value) => LEFT + ((width - LEFT - 12) * (value - low)) / (high - low || 1);
     const y = (value) => height - BOTTOM - ((height - BOTTOM - TOP) * value) / rows.at(-1);
     return [
-      rows.map((value) => [line(LEFT, y(value), width, y(value), "grid"), words(LEFT - 8, y(value) + 4, "end", count(value))]),
+      scale(rows, y, width),
       line(x(now), TOP, x(now), height - BOTTOM, "cut"),
       words(x(now), height - 8, "middle", `cut ${score(now)}`),
       svg("polyline", { class: "line new", points: sorted.map(([cut, found]) => `${x(cut)},${y(found)}`).join(" ") }),

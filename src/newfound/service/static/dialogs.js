@@ -45,7 +45,9 @@ export function showHelp() {
 /** Ask for the service's token until it is right. */
 export function login() {
   return dialog("This service needs a token", (close) => {
-    const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, autofocus: true });
+    const input = h("input", {
+      type: "password", id: "token", autocomplete: "current-password", required: true, autofocus: true,
+    });
     const wrong = h("p", { class: "wrong", role: "alert", id: "wrong" });
     const submit = async (event) => {
       event.preventDefault();

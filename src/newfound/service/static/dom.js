@@ -22,7 +22,9 @@ function build(element, { on = {}, data = {}, ...attributes }, children) {
   for (const [type, listener] of Object.entries(on)) element.addEventListener(type, listener);
   Object.assign(element.dataset, data);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
+    if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value === true ? "" : value);
+    }
   }
   element.append(...nodes(children));
   return element;
@@ -42,6 +44,16 @@ export function fill(element, ...children) {
 export function button(label, press, { key = null, ...attributes } = {}) {
   const name = { class: "button", type: "button", "aria-keyshortcuts": key, ...attributes };
   return h("button", { ...name, on: { click: press } }, label, key && h("kbd", { "aria-hidden": "true" }, key));
+}
+
+/** One of a few things to choose, side by side: `options` are the texts by value. */
+export function segments(label, name, options, chosen, choose) {
+  const one = ([value, text]) => {
+    const on = { change: () => choose(value) };
+    return h("label", {}, h("input", { type: "radio", name, value, checked: value === chosen, on }), text);
+  };
+  return h("fieldset", { class: "segments" }, h("legend", { class: "visually-hidden" }, label),
+    Object.entries(options).map(one));
 }
 
 /** The picture of a sighting; one that cannot be had leaves a calm patch. */

@@ -35,28 +35,33 @@ export async function openDoubt(main, { status, signal }) {
     left.textContent = item ? `${plural(total, "image")} to decide` : "";
     if (!item) {
       const back = decided.length ? button("Undo the last decision", undo, { key: "u" }) : null;
-      return fill(stage, state("empty", "Nothing is in doubt", "Images near the cut, or between two categories, come here.", back));
+      const why = "Images near the cut, or between two categories, come here.";
+      return fill(stage, state("empty", "Nothing is in doubt", why, back));
     }
     for (const { number } of queue.slice(1, AHEAD)) new Image().src = `v1/sightings/${number}/thumbnail?size=640`;
     const name = item.image ?? `image ${item.number}`;
+    const told = `${name} · score ${score(item.score)}, cut ${score(item.cut)} · now in ${item.name}`;
+    const candidates = item.candidates.slice(0, 3);
     fill(stage,
-      h("figure", { class: "asked" }, thumbnail(item.number, { size: 640, loading: "eager", alt: `The image in doubt: ${name}` }),
-        h("figcaption", { class: "soft" }, `${name} · score ${score(item.score)}, cut ${score(item.cut)} · now in ${item.name}`)),
+      h("figure", { class: "asked" },
+        thumbnail(item.number, { size: 640, loading: "eager", alt: `The image in doubt: ${name}` }),
+        h("figcaption", { class: "soft" }, told)),
       h("div", { class: "stack" }, h("h2", {}, "Which is it?"),
-        h("ol", { class: "candidates" }, item.candidates.slice(0, 3).map((candidate, at) => offer(candidate, at, item))),
+        h("ol", { class: "candidates" }, candidates.map((candidate, at) => offer(candidate, at, item))),
         h("div", { class: "acts" },
           button("New category", found, { key: "n", class: "button write" }), button("Skip", skip, { key: "s" }),
           button("Undo", undo, { key: "u", class: "button write", disabled: !decided.length }))));
-    announce(`${name}: ${item.candidates.slice(0, 3).map((one, at) => `${at + 1} ${one.name}`).join(", ")}`);
+    announce(`${name}: ${candidates.map((one, at) => `${at + 1} ${one.name}`).join(", ")}`);
   }
 
   function offer(candidate, at, item) {
     const pictures = h("span", { class: "three" });
     showSome(pictures, candidate.category, signal);
     const here = candidate.category === item.category;
-    return h("li", {}, h("button", { type: "button", class: here ? "candidate here" : "candidate", disabled: status.rights === "read",
-      "aria-keyshortcuts": String(at + 1), on: { click: () => choose(at) } },
-    pictures, h("span", { class: "words" }, h("b", {}, candidate.name),
+    return h("li", {}, h("button", {
+      type: "button", class: here ? "candidate here" : "candidate", disabled: status.rights === "read",
+      "aria-keyshortcuts": String(at + 1), on: { click: () => choose(at) },
+    }, pictures, h("span", { class: "words" }, h("b", {}, candidate.name),
       h("span", { class: "soft" }, `score ${score(candidate.score)}${here ? " · where it is now" : ""}`)),
     h("kbd", { "aria-hidden": "true" }, at + 1)));
   }

@@ -40,4 +40,6 @@ export const moment = (seconds) => new Date(seconds * 1000).toLocaleString("en")
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
 /** A score with as many digits as people can use. */
-export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(Math.abs(value) < 10 ? 2 : 1));
+export function score(value) {
+  return value === null || value === undefined ? "–" : value.toFixed(Math.abs(value) < 10 ? 2 : 1);
+}

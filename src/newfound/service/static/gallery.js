@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { Card } from "./card.js";
-import { button, debounced, fill, h, state } from "./dom.js";
+import { button, debounced, fill, h, segments, state } from "./dom.js";
 import { plural } from "./format.js";
 import { bind } from "./keys.js";
 import { gathered, listen } from "./live.js";
@@ -31,8 +31,8 @@ export function openGallery(main, { query, readdress, status, signal }) {
     h("div", { class: "heading" }, h("h1", { tabindex: "-1" }, "Categories"), total),
     h("div", { class: "bar", role: "group", "aria-label": "What is shown" },
       search,
-      choices("Order", "sort", SORTS, asked.sort, (sort) => ask({ sort })),
-      choices("Kind", "origin", ORIGINS, asked.origin, (origin) => ask({ origin })),
+      segments("Order", "sort", SORTS, asked.sort, (sort) => ask({ sort })),
+      segments("Kind", "origin", ORIGINS, asked.origin, (origin) => ask({ origin })),
       h("label", { class: "check" }, h("input", {
         type: "checkbox", checked: asked.ignored === "true",
         on: { change: (event) => ask({ ignored: String(event.target.checked) }) },
@@ -42,7 +42,8 @@ export function openGallery(main, { query, readdress, status, signal }) {
 
   function ask(changed) {
     Object.assign(asked, changed);
-    readdress({ ...asked, sort: asked.sort === "newest" ? "" : asked.sort, ignored: asked.ignored === "true" ? "true" : "" });
+    const usual = { sort: "newest", ignored: "false" }; // goes without saying
+    readdress(Object.fromEntries(Object.entries(asked).filter(([name, value]) => value !== usual[name])));
     return pages.load("v1/categories", { ...asked, limit: 48 });
   }
 
@@ -129,12 +130,6 @@ export function openGallery(main, { query, readdress, status, signal }) {
 function fits(category, { origin, q, ignored }) {
   const called = category.name.toLowerCase().includes(q.toLowerCase());
   return called && (!origin || category.origin === origin) && (ignored === "true" || !category.ignored);
-}
-
-function choices(label, name, options, chosen, choose) {
-  return h("fieldset", { class: "segments" }, h("legend", { class: "visually-hidden" }, label),
-    Object.entries(options).map(([value, text]) => h("label", {},
-      h("input", { type: "radio", name, value, checked: value === chosen, on: { change: () => choose(value) } }), text)));
 }
 
 /** Move the focus within a grid of links, by as many as `by` makes of its columns. */

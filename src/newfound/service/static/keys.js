@@ -21,7 +21,8 @@ export function bind(title, keys, signal) {
 
 /** All that is bound, for the help: [title, [[key, meaning], ...]] a layer, the newest first. */
 export function bound() {
-  return [...layers].reverse().map(({ title, keys }) => [title, Object.entries(keys).map(([key, [label]]) => [key, label])]);
+  const listed = (keys) => Object.entries(keys).map(([key, [label]]) => [key, label]);
+  return [...layers].reverse().map(({ title, keys }) => [title, listed(keys)]);
 }
 
 /** Whether single keys do anything: who dictates or types by accident may not want it. */

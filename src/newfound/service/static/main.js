@@ -27,7 +27,8 @@ let status = null;
 function route(hash) {
   const [place, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [view, id] = place.split("/");
-  return { view: view in VIEWS ? view : "gallery", id: Number(id), query: Object.fromEntries(new URLSearchParams(query)) };
+  const asked = Object.fromEntries(new URLSearchParams(query));
+  return { view: view in VIEWS ? view : "gallery", id: Number(id), query: asked };
 }
 
 /** Leave the view that is open and open the one that the address asks for. */
@@ -69,8 +70,9 @@ function readdress(asked, signal) {
 
 function showTotals() {
   document.body.dataset.rights = status.rights;
+  const { sightings, categories, discovered } = status;
   document.getElementById("totals").textContent =
-    `${plural(status.sightings, "image")} · ${plural(status.categories, "category", "categories")} · ${count(status.discovered)} discovered`;
+    `${plural(sightings, "image")} · ${plural(categories, "category", "categories")} · ${count(discovered)} discovered`;
 }
 
 const totals = debounced(async () => {

@@ -2,7 +2,7 @@
 
 import * as actions from "./actions.js";
 import { get } from "./api.js";
-import { button, debounced, fill, h, state, thumbnail } from "./dom.js";
+import { button, debounced, fill, h, segments, state, thumbnail } from "./dom.js";
 import { plural } from "./format.js";
 import { bind } from "./keys.js";
 import { listen } from "./live.js";
@@ -16,7 +16,10 @@ const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], Arro
 
 /** Show the map. */
 export async function openMap(main, { status, signal }) {
-  const look = { names: new Map(), origins: new Map(), sizes: new Map(), exemplars: new Map(), chosen: new Set(), at: null, lasso: [] };
+  const look = {
+    names: new Map(), origins: new Map(), sizes: new Map(), exemplars: new Map(),
+    chosen: new Set(), at: null, lasso: [],
+  };
   let plane = new Plane([]);
   let method = "pca";
   const told = h("span", { class: "soft", role: "status" });
@@ -26,13 +29,14 @@ export async function openMap(main, { status, signal }) {
   });
   const tip = h("div", { class: "tip", hidden: true });
   const bar = h("div", { class: "selected", role: "group", "aria-label": "Selected images", hidden: true });
-  const methods = h("fieldset", { class: "segments" }, h("legend", { class: "visually-hidden" }, "Projection"),
-    [["pca", "PCA"], ["tsne", "t-SNE"]].map(([value, text]) => h("label", {},
-      h("input", { type: "radio", name: "method", value, checked: value === method, on: { change: () => load(value).catch(complain) } }), text)));
+  const methods = segments("Projection", "method", { pca: "PCA", tsne: "t-SNE" }, method,
+    (chosen) => load(chosen).catch(complain));
   const frame = h("div", { class: "map" }, canvas, tip, h("div", { class: "zoom" },
-    button("+", () => zoom(1.5), { "aria-label": "Zoom in" }), button("−", () => zoom(1 / 1.5), { "aria-label": "Zoom out" })));
+    button("+", () => zoom(1.5), { "aria-label": "Zoom in" }),
+    button("−", () => zoom(1 / 1.5), { "aria-label": "Zoom out" })));
+  const legend = "Rings are known categories, discs discovered ones, dots images. Draw around dots to select them.";
   fill(main, h("div", { class: "heading" }, h("h1", { tabindex: "-1" }, "Map"), told, methods), frame,
-    h("p", { class: "soft" }, "Rings are known categories, discs discovered ones, dots images. Draw around dots to select them."), bar);
+    h("p", { class: "soft" }, legend), bar);
 
   const redraw = () => draw(canvas, plane, look);
   const zoom = (factor) => {
@@ -65,7 +69,8 @@ export async function openMap(main, { status, signal }) {
     if (!to) return;
     const name = look.names.get(to.category) ?? `category ${to.category}`;
     const numbers = to.kind === "sighting" ? [to.id] : (look.exemplars.get(to.id) ?? []).slice(0, 3);
-    fill(tip, h("div", { class: "three", data: { pictures: numbers.length } }, numbers.map((number) => thumbnail(number))), h("b", {}, name));
+    const pictures = numbers.map((number) => thumbnail(number));
+    fill(tip, h("div", { class: "three", data: { pictures: numbers.length } }, pictures), h("b", {}, name));
     const right = to.left > canvas.clientWidth / 2;
     const below = to.top < canvas.clientHeight / 2;
     tip.style.left = `${to.left + (right ? -16 : 16)}px`;
@@ -134,7 +139,8 @@ export async function openMap(main, { status, signal }) {
   }
 
   bind("Map", {
-    "← ↑ ↓ →": ["go from point to point", null], Space: ["select the image", null], Enter: ["open the category", null],
+    "← ↑ ↓ →": ["go from point to point", null], Space: ["select the image", null],
+    Enter: ["open the category", null],
     "+": ["zoom in", () => zoom(1.5)], "-": ["zoom out", () => zoom(1 / 1.5)], Escape: ["clear the selection", clear],
     ...(status.rights === "write" ? { v: ["move what is selected", move], x: ["split it off", split] } : {}),
   }, signal);

@@ -1,4 +1,4 @@
-/** The map on its canvas: dots for images, rings for known categories, discs for discovered ones, names where there is room. */
+/** The map on its canvas: dots for images, rings for known categories, discs for discovered ones, names that fit. */
 
 const APART = 22; // pixels between two names
 

@@ -57,7 +57,8 @@ export class Pages {
     } catch (error) {
       if (error.name === "AbortError") return;
       if (!("status" in error)) throw error;
-      fill(this.foot, state("error", "This could not be loaded", error.message, button("Try again", () => this.#fetch())));
+      const again = button("Try again", () => this.#fetch());
+      fill(this.foot, state("error", "This could not be loaded", error.message, again));
     } finally {
       clearTimeout(slow);
     }

@@ -3,7 +3,9 @@
 import { announce } from "./toasts.js";
 import { plural } from "./format.js";
 
-const STEPS = { ArrowRight: () => 1, ArrowLeft: () => -1, ArrowDown: (columns) => columns, ArrowUp: (columns) => -columns };
+const STEPS = {
+  ArrowRight: () => 1, ArrowLeft: () => -1, ArrowDown: (columns) => columns, ArrowUp: (columns) => -columns,
+};
 
 /** The selection in a grid whose children have role "option" and data-number; one of them can be tabbed to. */
 export class Selection {

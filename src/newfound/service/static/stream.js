@@ -22,13 +22,15 @@ export async function openStream(main, { status, signal }) {
   fill(main, h("div", { class: "heading" }, h("h1", { tabindex: "-1" }, "Stream")), drop,
     h("div", { class: "columns" },
       h("section", { "aria-labelledby": "feed" }, h("h2", { id: "feed" }, "Seen"), nothing, feed),
-      h("section", { "aria-labelledby": "growth" }, h("h2", { id: "growth" }, "Found"), growth, whatIf(status, signal))));
+      h("section", { "aria-labelledby": "growth" },
+        h("h2", { id: "growth" }, "Found"), growth, whatIf(status, signal))));
   const pages = new Pages(feed, { show: (items) => add(items, "append"), first, signal });
 
   function first(page) {
     shown.clear();
     fill(feed);
-    fill(nothing, page.items.length ? null : state("empty", "Nothing seen yet", "Drop an image and watch it appear here."));
+    const empty = () => state("empty", "Nothing seen yet", "Drop an image and watch it appear here.");
+    fill(nothing, page.items.length ? null : empty());
   }
 
   function add(items, where) {

@@ -85,7 +85,8 @@ async function patiently(batch) {
     try {
       return await observe(batch, key);
     } catch (error) {
-      if (error.status === 422 && error.body?.errors) return { sightings: error.body.sightings ?? [], errors: error.body.errors };
+      const { sightings, errors } = error.body ?? {};
+      if (error.status === 422 && errors) return { sightings: sightings ?? [], errors };
       if (error.status !== 429) throw error;
       await new Promise((resolve) => setTimeout(resolve, 1000 * error.wait));
     }

@@ -12,10 +12,12 @@ export function whatIf(status, signal) {
   const [low, high] = around(status);
   const asked = new Map();
   const slider = h("input", {
-    type: "range", id: "cut", min: low, max: high, step: (high - low) / STEPS, value: status.cut, "aria-describedby": "would",
+    type: "range", id: "cut", min: low, max: high, step: (high - low) / STEPS, value: status.cut,
+    "aria-describedby": "would",
   });
   const value = h("output", { for: "cut" }, score(status.cut));
-  const told = h("p", { id: "would", role: "status" }, `Now there are ${plural(status.categories, "category", "categories")}. Move the cut to compare.`);
+  const now = `Now there are ${plural(status.categories, "category", "categories")}. Move the cut to compare.`;
+  const told = h("p", { id: "would", role: "status" }, now);
   const chart = h("div");
 
   const ask = debounced(async (cut) => {
@@ -25,7 +27,8 @@ export function whatIf(status, signal) {
       const [found] = await get("v1/what-if", { cut }, signal);
       asked.set(cut, found.categories);
       fill(told, "With the cut at ", h("b", {}, score(cut)), " there would be ",
-        h("b", {}, plural(found.categories, "category", "categories")), `, ${count(found.discovered)} of them discovered`,
+        h("b", {}, plural(found.categories, "category", "categories")),
+        `, ${count(found.discovered)} of them discovered`,
         found.sightings ? ` (${plural(found.sightings, "image")} replayed).` : ".");
       fill(chart, cutsChart([...asked], [low, high], status.cut));
     } catch (error) {
@@ -37,7 +40,8 @@ export function whatIf(status, signal) {
     ask(slider.valueAsNumber);
   });
   return h("div", { class: "panel stack" },
-    h("div", { class: "heading" }, h("label", { for: "cut" }, h("b", {}, "What if the cut were")), value), slider, told, chart);
+    h("div", { class: "heading" }, h("label", { for: "cut" }, h("b", {}, "What if the cut were")), value),
+    slider, told, chart);
 }
 
 /** Where a cut makes sense: cosines end at 1, log ratios nowhere. */
