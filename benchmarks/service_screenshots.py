@@ -29,10 +29,11 @@ from newfound.service.settings import Settings
 
 OUT = ROOT / "docs" / "images"
 NAMES = ("daisy", "poppy", "aster", "cosmos")  # what is taught
-GIVEN = ("blue star", "sun disc", "night bloom")  # names that a person gives to what was discovered
+GIVEN = ("bright stars", "pink wheel", "blue bell")  # names that a person gives to what was discovered
 KINDS, TAUGHT, SEEN = 12, 8, 11  # kinds in all; images of each that are taught, and streamed
 PIXELS = 160
 COLOURS = 256  # of a screenshot that is kept
+ACCENTS = "['--known', '--new'].map(name => getComputedStyle(document.body).getPropertyValue(name).trim())"
 SHOTS = (
     ("service-gallery-light", 1280, "light", "#/"),
     ("service-gallery-dark", 1280, "dark", "#/"),
@@ -117,10 +118,21 @@ def shoot(browser: Browser, url: str, name: str, width: int, scheme: str, place:
         page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(3000)  # for the pictures
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    accents = page.evaluate(ACCENTS)
     page.close()
     path = OUT / f"{name}.png"
-    shot.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    _with_few_colours(shot, accents).save(path, optimize=True)
     return path
+
+
+def _with_few_colours(shot: Image.Image, accents: list[str]) -> Image.Image:
+    """The picture with a palette in which small things keep their colours: they are shown to it on broad bands."""
+    band = shot.height // 16
+    shown = Image.new("RGB", (shot.width, shot.height + band * len(accents)))
+    shown.paste(shot)
+    for at, colour in enumerate(accents):
+        shown.paste(colour, (0, shot.height + band * at, shot.width, shot.height + band * (at + 1)))
+    return shot.quantize(palette=shown.quantize(COLOURS), dither=Image.Dither.NONE)
 
 
 def main() -> None:

@@ -52,6 +52,13 @@ def tab(browser, url: str, *, width: int = 1280, scheme: str = "light", **option
     assert errors == []
 
 
+def expect(found):
+    """Playwright's assertions, which wait until they hold; imported late, as playwright may not be installed."""
+    from playwright.sync_api import expect
+
+    return expect(found)
+
+
 def visit(page, place: str) -> None:
     """Go to a view and wait until it is there and has loaded its lists."""
     if not page.url.endswith(place):  # the same address again would load nothing

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from browsing import chromium, drop, needs_chromium, tab, wait_for_pictures
+from browsing import chromium, drop, expect, needs_chromium, tab, wait_for_pictures
 
 pytestmark = [needs_chromium, pytest.mark.slow]
 KEPT = "NEWFOUND_SCREENSHOTS"  # a folder to keep the screenshots in
@@ -34,8 +34,6 @@ def as_shown(page) -> dict[str, int]:
 
 
 def test_dropped_images_become_categories_that_people_mend_and_nothing_is_lost(serving, tmp_path, png, shoot):
-    from playwright.sync_api import expect
-
     with chromium() as browser:
         with serving(tmp_path) as running, tab(browser, running.url) as page:
             page.goto("/")

@@ -9,11 +9,15 @@ const UNDONE = {
   moved: "The images are back where they were.", ignored: "Marked as before.", promoted: "Marked as before.",
 };
 
+let offered = null; // the message that offers to undo: of several, only the last one's would do what it says
+
 /** Do something, say so, offer to undo it; null if the service refused. */
 async function act(request, said, actions = []) {
   try {
     const answer = await request;
-    toast(said(answer), { actions: [...actions.map(([label, go]) => [label, () => go(answer)]), ["Undo", undo]] });
+    const more = actions.map(([label, go]) => [label, () => go(answer)]);
+    offered?.close();
+    offered = toast(said(answer), { actions: [...more, ["Undo", undo]] });
     return answer;
   } catch (error) {
     complain(error);
@@ -53,6 +57,7 @@ export function move(sightings, target) {
 export async function undo() {
   try {
     const { undone } = await post("v1/undo");
+    offered?.close();
     toast(UNDONE[undone] ?? "Undone.");
     return true;
   } catch (error) {

@@ -4,7 +4,7 @@ import * as actions from "./actions.js";
 import { get } from "./api.js";
 import { askName, headOf, neighboursOf } from "./category_head.js";
 import { showImage } from "./dialogs.js";
-import { button, debounced, fill, h, state, thumbnail } from "./dom.js";
+import { button, debounced, fill, h, holdFocus, state, thumbnail } from "./dom.js";
 import { moment, plural, score } from "./format.js";
 import { bind } from "./keys.js";
 import { listen } from "./live.js";
@@ -22,6 +22,7 @@ export async function openCategory(main, { id, query, readdress, status, signal 
   let category = await get(`v1/categories/${id}`, {}, signal);
   if (leave()) return;
   const sightings = new Map();
+  let refocus = () => {}; // gives a focus back that a new first page has taken away
   const top = h("div", { class: "stack" });
   const more = h("p", { class: "arrivals", hidden: true });
   const nothing = h("div");
@@ -45,7 +46,9 @@ export async function openCategory(main, { id, query, readdress, status, signal 
 
   function showHead() {
     document.title = `${category.name} · newfound`;
+    const refocus = holdFocus(top, "h1, button, a", (element) => element.textContent);
     fill(top, headOf(category, status.cut, acts), neighboursOf(category, mergeWith, signal));
+    refocus();
   }
 
   function load() {
@@ -56,6 +59,7 @@ export async function openCategory(main, { id, query, readdress, status, signal 
 
   function first(page) {
     sightings.clear();
+    refocus = holdFocus(grid, "[role=option]", (option) => option.dataset.number);
     fill(grid);
     grid.hidden = !page.items.length;
     const empty = () => state("empty", "No image of it was seen yet", "What is recognised as it is shown here.");
@@ -66,6 +70,8 @@ export async function openCategory(main, { id, query, readdress, status, signal 
     for (const sighting of items) sightings.set(sighting.number, sighting);
     grid.append(...items.map((sighting) => tile(sighting, selection.numbers.has(sighting.number))));
     selection.settle();
+    refocus();
+    refocus = () => {};
   }
 
   function enlarge(number) {
@@ -101,7 +107,7 @@ export async function openCategory(main, { id, query, readdress, status, signal 
     if (!answer) return;
     selection.clear();
     await refresh();
-    main.querySelector("[role=option], h1").focus();
+    if (!grid.contains(document.activeElement)) (grid.firstElementChild ?? main.querySelector("h1")).focus();
   }
 
   const acts = {

@@ -78,6 +78,20 @@ export function state(kind, title, text = "", action = null) {
   return h("div", { class: `state ${kind}`, role }, h("h2", {}, title), text && h("p", {}, text), action);
 }
 
+/**
+ * Remember which of some elements has the focus, by what `name` says of it.
+ *
+ * @returns {function()} gives the focus to the one of that name, else to the first; nothing if none had it.
+ */
+export function holdFocus(root, selector, name) {
+  const held = root.contains(document.activeElement) ? name(document.activeElement) : null;
+  return () => {
+    if (held === null) return;
+    const all = [...root.querySelectorAll(selector)];
+    (all.find((element) => name(element) === held) ?? all[0])?.focus({ preventScroll: true });
+  };
+}
+
 /** Wait until calls have stopped for a while, then make the last one. */
 export function debounced(call, milliseconds) {
   let timer = 0;

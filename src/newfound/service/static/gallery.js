@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { Card } from "./card.js";
-import { button, debounced, fill, h, segments, state } from "./dom.js";
+import { button, debounced, fill, h, holdFocus, segments, state } from "./dom.js";
 import { plural } from "./format.js";
 import { bind } from "./keys.js";
 import { gathered, listen } from "./live.js";
@@ -18,6 +18,7 @@ export function openGallery(main, { query, readdress, status, signal }) {
   const asked = { sort: "newest", origin: "", q: "", ignored: "false", ...query };
   const cards = new Map();
   let all = 0;
+  let refocus = () => {}; // gives a focus back that a new first page has taken away
   let newest = status.classes - 1; // the highest id: an event about a higher one tells of a new category
   const total = h("span", { class: "soft" });
   const arrivals = h("p", { class: "arrivals", hidden: true });
@@ -49,6 +50,7 @@ export function openGallery(main, { query, readdress, status, signal }) {
 
   function first(page) {
     cards.clear();
+    refocus = holdFocus(list, "a", (link) => link.hash);
     fill(list);
     arrivals.hidden = true;
     showTotal(page.total);
@@ -62,6 +64,8 @@ export function openGallery(main, { query, readdress, status, signal }) {
       newest = Math.max(newest, card.category.id);
     }
     list.append(...fresh.map((card) => card.element));
+    refocus();
+    refocus = () => {};
   }
 
   /** Known cards change where they are; new ones come in on top, or wait behind a button in another order. */
