@@ -10,7 +10,7 @@ demo: setup
 
 test: setup-test
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-all: setup-test
 	$(BIN)/ruff check .

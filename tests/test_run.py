@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 import newfound as nf
 from newfound.cache import TokenCache
-from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
+from newfound.errors import JournalError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
 from newfound.run import FORMAT, _file_hash
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -338,9 +338,18 @@ def test_the_threshold_can_be_changed_after_training(tiny_run, stream):
         tiny_run.discoverer(threshold=1.5)
 
 
-def test_a_journal_is_refused_with_what_to_do_instead(tiny_run, tmp_path):
-    with pytest.raises(RunError, match="without a journal"):
-        tiny_run.discoverer(tmp_path / "journal.db")
+def test_a_journal_is_continued_by_the_run_it_was_written_with_and_refused_to_others(
+    tiny_run, fit_tiny, pictures, picture, tmp_path
+):
+    where = tmp_path / "deep" / "journal.db"
+    with tiny_run.discoverer(where) as first:
+        first.observe([picture(3, 30)])
+    with tiny_run.discoverer(where) as again:
+        assert [c.name for c in again.categories()] == ["kind0", "kind1", "kind2", "new-1"]
+        assert again.observe([picture(3, 31)])[0].category == 3
+    other = fit_tiny(pictures(kinds=3), method="frozen", threshold=0.9)
+    with pytest.raises(JournalError, match="reencode"):
+        other.discoverer(where)
 
 
 def test_discoverers_of_a_run_do_not_share_what_they_find(tiny_run, picture):
