@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from newfound.benchmarks.postgres import binaries, server
-from newfound.journal import Journal, SightingRow
+from newfound.journal import Journal, Position, SightingRow
 
 _names = count()
 
@@ -61,6 +61,18 @@ def sighting():
         return SightingRow(**(values | changes))
 
     return make
+
+
+@pytest.fixture
+def still_good(fill):
+    """still_good(journal): whatever happened to it, the next block is entered."""
+
+    def check(journal: Journal) -> None:
+        before = journal.position()
+        fill(journal, 1)
+        assert journal.position() == Position(before.sightings + 1, before.events)
+
+    return check
 
 
 @pytest.fixture

@@ -31,12 +31,6 @@ def journal(path):
         yield journal
 
 
-def still_good(journal, fill) -> None:
-    before = journal.position()
-    fill(journal, 1)
-    assert journal.position() == Position(before.sightings + 1, before.events)
-
-
 @contextmanager
 def not_root():
     """Permissions mean nothing to root."""
@@ -96,10 +90,10 @@ def test_sqlite_is_set_up_so_that_what_is_committed_stays(journal):
     }  # fmt: skip
 
 
-def test_a_sighting_of_a_model_that_is_not_there_is_refused(journal, sighting, fill):
+def test_a_sighting_of_a_model_that_is_not_there_is_refused(journal, sighting, still_good):
     with pytest.raises(sa.exc.IntegrityError), journal.writing() as writer:
         writer.append([sighting(0, model=7)])
-    still_good(journal, fill)
+    still_good(journal)
 
 
 def test_reading_creates_nothing(path):
@@ -202,7 +196,7 @@ def test_an_older_journal_is_brought_up_to_date_in_one_transaction(journal_at, m
     assert look() == ("2", [*before[1], "note"])
 
 
-def test_a_full_file_is_told_and_used_again_when_there_is_room(journal, fill):
+def test_a_full_file_is_told_and_used_again_when_there_is_room(journal, fill, still_good):
     def pragma(text: str) -> int:
         with journal.writing() as writer:  # one thread has one connection, so the limit stays
             return writer._connection.exec_driver_sql(f"PRAGMA {text}").scalar()
@@ -213,10 +207,10 @@ def test_a_full_file_is_told_and_used_again_when_there_is_room(journal, fill):
         writer.snapshot(bytes(100_000))
     assert journal.position() == Position(5, 0)
     pragma("max_page_count = 1000000")
-    still_good(journal, fill)
+    still_good(journal)
 
 
-def test_a_full_disk_is_told_and_used_again_when_there_is_room(tmp_path, fill):
+def test_a_full_disk_is_told_and_used_again_when_there_is_room(tmp_path, fill, still_good):
     disk = tmp_path / "disk"
     disk.mkdir()
     if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk]).returncode:
@@ -230,7 +224,7 @@ def test_a_full_disk_is_told_and_used_again_when_there_is_room(tmp_path, fill):
                 writer.snapshot(bytes(600_000))
             assert journal.position() == Position(5, 0)
             (disk / "ballast").unlink()
-            still_good(journal, fill)
+            still_good(journal)
     finally:
         subprocess.run(["umount", disk], check=True)
 
@@ -250,13 +244,13 @@ def test_what_may_only_be_read_is_told(public_folder):
             Journal.open(public_folder / "folder" / "new.db")
 
 
-def test_a_lock_that_is_kept_is_waited_for_and_then_told(journal, path, sighting, fill):
+def test_a_lock_that_is_kept_is_waited_for_and_then_told(journal, path, sighting, fill, still_good):
     with Journal.open(path) as other, other.writing() as writer:
         writer.append([sighting(0)])
         with pytest.raises(JournalError, match=r"locked for more than 0\.3 s"):
             fill(journal, 1)
         assert journal.position() == Position(0, 0), "readers do not wait"
-    still_good(journal, fill)
+    still_good(journal)
 
 
 def test_a_damaged_file_is_told(journal, path, fill):

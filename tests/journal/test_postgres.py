@@ -19,12 +19,6 @@ def journal(postgres_journal):
         yield journal
 
 
-def still_good(journal, fill) -> None:
-    before = journal.position()
-    fill(journal, 1)
-    assert journal.position() == Position(before.sightings + 1, before.events)
-
-
 def end_others(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
@@ -33,12 +27,12 @@ def end_others(url: str) -> None:
         )
 
 
-def test_a_connection_lost_between_blocks_is_not_noticed(journal, postgres, fill):
+def test_a_connection_lost_between_blocks_is_not_noticed(journal, postgres, still_good):
     end_others(postgres)
-    still_good(journal, fill)
+    still_good(journal)
 
 
-def test_a_connection_lost_in_a_block_loses_the_block_and_says_so(journal, postgres, sighting, fill):
+def test_a_connection_lost_in_a_block_loses_the_block_and_says_so(journal, postgres, sighting, still_good):
     def block():
         with journal.writing() as writer:
             writer.append([sighting(0)])
@@ -48,10 +42,12 @@ def test_a_connection_lost_in_a_block_loses_the_block_and_says_so(journal, postg
     with pytest.raises(JournalError, match=r"connection.*lost.*Nothing of this block"):
         block()
     assert journal.position() == Position(0, 0)
-    still_good(journal, fill)
+    still_good(journal)
 
 
-def test_a_connection_lost_in_the_commit_leaves_it_unknown_and_says_what_is_safe(journal, postgres_journal, fill):
+def test_a_connection_lost_in_the_commit_leaves_it_unknown_and_says_what_is_safe(
+    journal, postgres_journal, fill, still_good
+):
     with psycopg.connect(postgres_journal) as connection:  # a server process that dies while it commits
         connection.execute(
             "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
@@ -65,10 +61,10 @@ def test_a_connection_lost_in_the_commit_leaves_it_unknown_and_says_what_is_safe
         fill(journal, 1)
     with psycopg.connect(postgres_journal) as connection:
         connection.execute("DROP TRIGGER die ON sightings")
-    still_good(journal, fill)
+    still_good(journal)
 
 
-def test_a_lock_that_is_kept_is_waited_for_and_then_told(journal, postgres_journal, sighting, fill):
+def test_a_lock_that_is_kept_is_waited_for_and_then_told(journal, postgres_journal, sighting, fill, still_good):
     with Journal.open(postgres_journal, wait=10) as other, other.writing() as writer:
         writer.append([sighting(0)])
         began = time.monotonic()
@@ -76,7 +72,7 @@ def test_a_lock_that_is_kept_is_waited_for_and_then_told(journal, postgres_journ
             fill(journal, 1)
         assert 0.4 < time.monotonic() - began < 5
         assert journal.position() == Position(0, 0), "readers do not wait"
-    still_good(journal, fill)
+    still_good(journal)
 
 
 def test_a_writer_that_hangs_is_ended_by_the_server(postgres_journal, postgres, fill):
@@ -99,7 +95,7 @@ def test_a_writer_that_hangs_is_ended_by_the_server(postgres_journal, postgres, 
         assert journal.latest_snapshot().state == b"genesis"
 
 
-def test_two_schemas_are_two_journals_with_locks_of_their_own(postgres, journal, fill):
+def test_two_schemas_are_two_journals_with_locks_of_their_own(postgres, journal, still_good):
     with psycopg.connect(postgres) as connection:
         connection.execute("DROP SCHEMA IF EXISTS apart CASCADE")
         connection.execute("CREATE SCHEMA apart")
@@ -107,7 +103,7 @@ def test_two_schemas_are_two_journals_with_locks_of_their_own(postgres, journal,
         assert other.empty
         other.begin("another model", {}, b"genesis")
         with other.writing():
-            still_good(journal, fill)
+            still_good(journal)
 
 
 def test_other_peoples_tables_are_left_alone(postgres_journal):
@@ -130,7 +126,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password():
     assert "refused" in str(caught.value)
 
 
-def test_a_full_disk_and_a_reading_server_are_told(journal, postgres_journal, sighting, fill):
+def test_a_full_disk_and_a_reading_server_are_told(journal, postgres_journal, sighting, fill, still_good):
     with psycopg.connect(postgres_journal) as connection:  # the server's own error, as the disk would cause it
         connection.execute(
             "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
@@ -149,7 +145,7 @@ def test_a_full_disk_and_a_reading_server_are_told(journal, postgres_journal, si
 
     with pytest.raises(JournalError, match="only reads"):
         block()
-    still_good(journal, fill)
+    still_good(journal)
 
 
 def test_without_the_driver_the_extra_is_named(monkeypatch):

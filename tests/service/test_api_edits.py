@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 
@@ -112,3 +114,32 @@ def test_a_restart_finds_it_all(serving, tmp_path, png):
     with serving(tmp_path) as second:
         assert [second.get("/v1/categories"), second.get("/v1/sightings"), second.get("/v1/timeline")] == told
         assert second.client.post("/v1/undo").json()["undone"] == "moved"
+
+
+def test_edits_reads_and_new_images_at_once_hold_nobody_up(filled, png):
+    """Once, an edit that built its answer under the book's lock and a reader that held the other waited for ever."""
+    found = [c["id"] for c in filled.get("/v1/categories", origin="discovered")["items"]]
+    done: list[int] = []
+
+    def edit(turn: int) -> int:
+        merged = filled.client.post("/v1/categories/merge", json={"categories": found})
+        undone = filled.client.post("/v1/undo")
+        return (merged.status_code, undone.status_code)[turn % 2]
+
+    def read(turn: int) -> int:
+        where = ("/v1/categories", "/v1/sightings", f"/v1/categories/{found[0]}")[turn % 3]
+        return filled.client.get(where).status_code
+
+    def look(turn: int) -> int:
+        return filled.observe(png(turn % 5, 200 + turn)).status_code
+
+    def work(what) -> None:
+        done.extend(what(turn) for turn in range(6))
+
+    threads = [threading.Thread(target=work, args=(what,), daemon=True) for what in (edit, read, read, look)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(done) == 24, "nobody waits for ever"
+    assert set(done) == {200}

@@ -30,7 +30,7 @@ def test_an_address_that_others_can_reach_needs_a_token(host):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
 def test_this_machine_needs_none(host):
-    Settings(host=host)
+    assert Settings(host=host).token is None
 
 
 def test_tokens_that_cannot_be_told_apart_or_sent_are_refused():

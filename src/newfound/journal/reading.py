@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -41,13 +42,14 @@ class Fact(NamedTuple):
     time: float
 
 
-class Reader:
+class Reader(ABC):
     """What can be asked, in one transaction a question."""
 
     name: str
 
+    @abstractmethod
     def _reading(self) -> AbstractContextManager[Connection]:
-        raise NotImplementedError
+        """A connection for one question: of a transaction of its own, or of the one that writes."""
 
     def position(self) -> Position:
         """How much there is."""
