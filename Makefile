@@ -22,7 +22,7 @@ $(VENV)/.ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@echo "installing newfound into $(VENV) (a few minutes the first time: PyTorch is large)"
-	@$(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m pip install --quiet --editable '.[serve]'
 	@touch $@
 $(VENV)/.ready-test: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
