@@ -174,6 +174,28 @@ def test_all_images_moved_out_leave_an_id_that_lives_on_where_they_went():
     assert ids(keeper.enter(images(4, 1), np.eye(KINDS)[[3]])) == [3], "it is found again under its own id"
 
 
+def test_a_merge_of_one_is_nothing_to_record_or_undo():
+    keeper = keeper_of(fixed)
+    keeper.enter(images(0, 2), np.eye(KINDS)[[3, 4]])
+    assert merge(keeper, 3).details["category"] == 3
+    merge(keeper, 3, 4)
+    merge(keeper, 4, 3)
+    assert keeper.journal.position().events == 1
+    keeper.undo()
+    assert keeper.book.catalogue.living() == [0, 1, 2, 3, 4]
+
+
+def test_what_is_to_be_taught_is_so_after_a_merge_too():
+    keeper = keeper_of(fixed)
+    keeper.enter(images(0, 2), np.eye(KINDS)[[3, 4]])
+    rename(keeper, 4, "bittern")
+    keeper.edit(lambda book, _: editing.flag(book.catalogue, [4], "promoted", True))
+    merge(keeper, 3, 4)
+    assert (keeper.book.catalogue.name(3), keeper.book.catalogue.entries[3].promoted) == ("bittern", True)
+    keeper.undo()
+    assert [keeper.book.catalogue.entries[c].promoted for c in (3, 4)] == [False, True]
+
+
 def test_undo_goes_back_one_step_after_the_other():
     keeper = keeper_of(fixed)
     keeper.enter(images(0, 2), np.eye(KINDS)[[3, 4]])
@@ -294,6 +316,17 @@ def test_after_something_is_forgotten_moves_are_undone_where_they_still_can_be()
     keeper.forget([2])
     keeper.undo()
     assert keeper.standing([0, 1, 3]) == [3, 3, 4]
+    assert verify(keeper.journal).fine
+
+
+def test_undo_goes_on_to_what_was_before_when_all_that_it_would_put_back_is_forgotten():
+    keeper = keeper_of(fixed)
+    keeper.enter(images(0, 3), np.eye(KINDS)[[3, 3, 4]])
+    rename(keeper, 3, "bittern")
+    move(keeper, [1], 4)
+    keeper.forget([1])
+    assert keeper.undo().details["was"] == "moved"
+    assert keeper.undo().details["was"] == "renamed"
     assert verify(keeper.journal).fine
 
 

@@ -75,6 +75,10 @@ def merge(catalogue: Catalogue, categories: Iterable[int]) -> Edit:
     if catalogue.entries[survivor].name is None and name is not None:  # a name that a person gave outlives
         changes.append({"op": "name", "category": survivor, "name": name})
         back.append({"op": "name", "category": survivor, "name": None})
+    marked = any(catalogue.entries[other].promoted for other in others)
+    if marked and not known and not catalogue.entries[survivor].promoted:
+        changes.append({"op": "flag", "category": survivor, "flag": "promoted", "on": True})
+        back.append({"op": "flag", "category": survivor, "flag": "promoted", "on": False})
     return "merged", {"category": survivor, "merged": others, "changes": changes, "back": back}
 
 

@@ -105,8 +105,10 @@ class Keeper:
             event = EventRow(
                 book.position.events, book.position.sightings, kind, self._actor, time.time(), details
             )  # fmt: skip
-            places = book.apply(event, lookup_in(writer, book))
-            writer.append((), (event,), places)
+            # What is so already, as after a merge of one, is nothing to record or to undo; an undo always is.
+            if details["changes"] or kind == editing.UNDONE:
+                places = book.apply(event, lookup_in(writer, book))
+                writer.append((), (event,), places)
         return event
 
     def places(self, writer: Writer, numbers: Iterable[int]) -> dict[int, int]:
