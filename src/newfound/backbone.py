@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from newfound import _class_token
 from newfound import weights as weight_sources
 from newfound.errors import SettingsError
 
@@ -67,6 +68,7 @@ class Backbone(nn.Module):
             raise SettingsError(f"tune_blocks={tune_blocks}: {name} has {len(units)} blocks; choose 1 to {len(units)}.")
         cut = units[-tune_blocks]
         self._chain = chain[[module for module, _ in chain].index(cut) :]
+        self._steps = _class_token.steps(model, self._chain)
         self._handle = cut.register_forward_pre_hook(self._stop_here, with_kwargs=True)
         self.split = "cut" if self._agrees() else "whole"
         if self.split == "whole":
@@ -125,8 +127,8 @@ class Backbone(nn.Module):
         """Tokens to raw (not normalised) features [n, dim]."""
         if self.split == "whole":
             return self.model.forward_head(self.model.forward_features(tokens))
-        for module, kwargs in self._chain:
-            tokens = module(tokens, **kwargs)
+        for step in self._steps:
+            tokens = step(tokens)
         return self.model.forward_head(tokens)
 
     def forward(self, pixels: Tensor) -> Tensor:
