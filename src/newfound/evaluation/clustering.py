@@ -16,7 +16,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Table:
-    """The clusters x classes table of counts, as its non-empty cells.
+    """The clusters x classes table of counts, as its non-empty cells, class by class.
 
     There are at most as many cells as samples, so a method that opens a cluster for every sample is scored in
     as little memory as any other.
@@ -61,25 +61,45 @@ def match(table: Table, weight: Counts) -> Mask:
     This is the Hungarian matching of the clusters x classes matrix that has `weight`, positive integers, in
     the table's cells and zero elsewhere. Returns the mask of the chosen cells.
     """
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-
+    if not len(weight):
+        return np.zeros(0, dtype=bool)
+    favourites = _favourites(table, weight)
+    if len(np.unique(table.cluster[favourites])) == len(favourites):  # everybody gets the best: nothing is better
+        chosen = np.zeros(len(weight), dtype=bool)
+        chosen[favourites] = True
+        return chosen
     # The search grows with the number of those who choose, so the shorter side does.
     if table.classes <= table.clusters:
-        chooser, choice, choosers, choices = table.klass, table.cluster, table.classes, table.clusters
-    else:
-        chooser, choice, choosers, choices = table.cluster, table.klass, table.clusters, table.classes
-    # SciPy solves the sparse problem if everybody can be matched, so each chooser gets a blank of its own.
-    # A blank is worth 1, as SciPy takes 0 for no cell, and all cells 1 more: the best choice stays the best.
-    everybody = np.arange(choosers)
-    graph = coo_matrix(
-        (
-            np.concatenate([weight + 1.0, np.ones(choosers)]),
-            (np.concatenate([chooser, everybody]), np.concatenate([choice, choices + everybody])),
-        ),
-        shape=(choosers, choices + choosers),
-    )
-    _, chosen = min_weight_full_bipartite_matching(graph.tocsr(), maximize=True)
+        return _search(table.klass, table.cluster, table.classes, table.clusters, weight)
+    order = np.argsort(table.cluster, kind="stable")
+    chosen = np.empty(len(weight), dtype=bool)
+    chosen[order] = _search(table.cluster[order], table.klass[order], table.clusters, table.classes, weight[order])
+    return chosen
+
+
+def _favourites(table: Table, weight: Counts) -> NDArray[np.intp]:
+    """The cell of the largest weight of every class that has any; of equal ones the first."""
+    starts = np.flatnonzero(np.diff(table.klass, prepend=-1))
+    largest = np.maximum.reduceat(weight, starts)
+    cells = np.flatnonzero(weight == np.repeat(largest, np.diff(starts, append=len(weight))))
+    return cells[np.flatnonzero(np.diff(table.klass[cells], prepend=-1))]
+
+
+def _search(chooser: Codes, choice: Codes, choosers: int, choices: int, weight: Counts) -> Mask:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    # SciPy solves the sparse problem if everybody can be matched, so each chooser, in whose order the cells are, gets
+    # a blank of its own at the end. It is worth 1, as SciPy takes 0 for no cell, and all cells 1 more: the best choice
+    # stays the best.
+    ends = np.cumsum(np.bincount(chooser, minlength=choosers) + 1)
+    values, columns = np.ones(len(weight) + choosers), np.empty(len(weight) + choosers, np.int32)
+    place = np.arange(len(weight)) + chooser
+    values[place], columns[place] = weight + 1.0, choice
+    columns[ends - 1] = choices + np.arange(choosers)
+    rows = np.concatenate([[0], ends]).astype(np.int32)
+    graph = csr_matrix((values, columns, rows), shape=(choosers, choices + choosers))
+    _, chosen = min_weight_full_bipartite_matching(graph, maximize=True)
     return np.asarray(chosen)[chooser] == choice
 
 
@@ -90,7 +110,8 @@ def normalised_mutual_information(table: Table) -> float:
     in_cluster, in_class = table.cluster_sizes(), table.class_sizes()
     samples = int(table.count.sum())
     expected = np.log(in_cluster)[table.cluster] + np.log(in_class)[table.klass] - np.log(samples)
-    information = float(table.count @ (np.log(table.count) - expected)) / samples
+    # Not a product of BLAS, whose threads take longer to wake than to add so few numbers.
+    information = float((table.count * (np.log(table.count) - expected)).sum()) / samples
     mean_entropy = (_entropy(in_cluster) + _entropy(in_class)) / 2
     return min(max(information / mean_entropy, 0.0), 1.0)
 
@@ -119,7 +140,7 @@ def area_under_roc(scores: NDArray[Any], positive: Mask) -> float | None:
 
 def _entropy(sizes: Counts) -> float:
     share = sizes / sizes.sum()
-    return -float(share @ np.log(share))
+    return -float((share * np.log(share)).sum())
 
 
 def _pairs(sizes: Counts) -> int:
