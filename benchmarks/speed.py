@@ -1,42 +1,43 @@
-"""The speed table of docs/results.md.
+"""The tables of docs/performance.md.
 
-    python benchmarks/speed.py [--again]
+    python benchmarks/speed.py [--again] [STAGE...]
 
-Runs `newfound bench speed` on an otherwise idle machine for every stage that benchmarks/results/speed.json does not
-have yet (`--again`: for all of them) and writes the table. Each row keeps the commit that it was measured at.
+Runs `newfound bench speed` on an otherwise idle machine, a process a stage, for the stages that are named, or that
+benchmarks/results/speed.jsonl does not have yet (`--again`: for all), measures the machine, and writes the tables.
+Each row keeps the commit that it was measured at.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from dataclasses import asdict
 
 from publish import RESULTS, ROOT, put
 
-from newfound.benchmarks.cells import commit
-from newfound.benchmarks.speed import STAGES
+from newfound.benchmarks import hardware, speed_history
+from newfound.benchmarks.speed import ON_REQUEST, STAGES
+from newfound.benchmarks.tables import plain_markdown
 
-STORE = RESULTS / "speed.json"
+PAGE = ROOT / "docs" / "performance.md"
 
 
 def main() -> None:
-    rows = {} if "--again" in sys.argv or not STORE.exists() else json.loads(STORE.read_text())
-    for stage in STAGES:
-        if stage not in rows:
-            command = [sys.executable, "-m", "newfound", "bench", "speed", "--only", stage, "--json"]
-            (row,) = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-            rows[stage] = row | {"commit": commit()}
-            STORE.write_text(json.dumps(rows, indent=1) + "\n")
-    lines = ["| stage | ours | baseline | ratio (range) | target | what | commit |", "|---|---|---|---|---|---|---|"]
-    for stage in STAGES:
-        row = rows[stage]
-        ours, baseline = (f"{row[side]:,.1f} {row['unit']}" for side in ("ours", "baseline"))
-        spread = f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-        cells = [stage, ours, baseline, spread, row["target"], row["detail"], row["commit"]]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "2 threads of a shared machine; `python benchmarks/speed.py`."]
-    put(ROOT / "docs" / "results.md", "\n".join(lines), "speed table")
+    history = speed_history.SpeedHistory(RESULTS)
+    named = [word for word in sys.argv[1:] if not word.startswith("-")]
+    missing = [stage for stage in (*STAGES, *ON_REQUEST) if "--again" in sys.argv or stage not in history.latest()]
+    for stage in named or missing:
+        command = ["bench", "speed", "--only", stage, "--out", str(RESULTS)]
+        print("newfound", *command, flush=True)
+        subprocess.run([sys.executable, "-m", "newfound", *command], check=True)
+    latest = history.latest()
+    kept = [latest[stage] for stage in (*STAGES, *ON_REQUEST) if stage in latest]
+    put(PAGE, speed_history.table(kept), "speed table")
+    limits = [asdict(limit) for limit in hardware.measure()]
+    rows = [("limit", "measured (range)", "what"), *((
+        one["name"], f"{one['value']:,.4g} ({one['low']:,.4g} to {one['high']:,.4g}) {one['unit']}", one["detail"],
+    ) for one in limits)]  # fmt: skip
+    put(PAGE, f"{plain_markdown(rows)}\n{speed_history.machine()}\n", "hardware")
 
 
 if __name__ == "__main__":

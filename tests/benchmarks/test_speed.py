@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from newfound.benchmarks import speed
+from newfound.benchmarks import code_speed, score_speed, speed
 from newfound.errors import SettingsError
 
 
@@ -16,7 +18,7 @@ def test_observe_is_timed_only_beside_a_loop_that_gives_the_same_ids():
     assert row.baseline > 0
 
 
-@pytest.mark.parametrize("measure", [speed.exact_code_speed, speed.near_code_speed])
+@pytest.mark.parametrize("measure", [code_speed.exact_codes, code_speed.near_codes])
 def test_codes_are_timed_beside_a_list_loop_that_gives_the_same_ids(measure):
     row = measure(samples=500, repeats=1)
     assert "ids equal to the plain loop: True" in row.detail
@@ -26,9 +28,31 @@ def test_codes_are_timed_beside_a_list_loop_that_gives_the_same_ids(measure):
 
 
 def test_score_is_timed_beside_a_square_matrix_that_gives_the_same_accuracies():
-    row = speed.score_speed(repeats=1)
+    row = score_speed.scoring(repeats=1)
     assert "equal to the square matrix's: True" in row.detail
     assert row.as_dict()["stage"] == "score"
+
+
+def test_a_large_stream_is_scored_in_a_process_of_its_own_whose_memory_is_told():
+    row = score_speed.scoring_large(repeats=1, samples=5_000, classes=20, clusters=300)
+    assert row.stage == "score-large"
+    assert 0 < row.ours < 10
+    assert "GB of memory" in row.detail
+
+
+def test_every_target_says_whether_more_or_less_is_better():
+    row = speed.SpeedRow("x", 1, 1, "s", 1, 1, 1, "at most 2", "")
+    assert row.lower_is_better
+    assert not dataclasses.replace(row, target="at least 2").lower_is_better
+
+
+def test_a_row_is_kept_as_soon_as_it_is_measured(monkeypatch):
+    rows = [speed.SpeedRow(name, 1, 1, "s", 1, 1, 1, "at least 1", "") for name in ("a", "b")]
+    monkeypatch.setattr(speed, "STAGES", {"a": lambda: rows[0], "b": lambda: 1 / 0})
+    kept = []
+    with pytest.raises(ZeroDivisionError):
+        speed.run_speed(keep=kept.append)
+    assert kept == rows[:1]
 
 
 def test_a_stage_that_does_not_exist_is_named_with_those_that_do():
@@ -37,7 +61,7 @@ def test_a_stage_that_does_not_exist_is_named_with_those_that_do():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["cached-epoch", "mkee-tokens", "mkee-pixels"])
+@pytest.mark.parametrize("stage", ["cached-epoch", "cached-epoch-vit", "mkee-tokens", "mkee-pixels"])
 def test_every_training_stage_can_be_measured(stage):
     (row,) = speed.run_speed([stage])
     assert row.stage == stage

@@ -45,19 +45,39 @@ def test_the_demo_hands_its_options_on(invoke, calls):
     assert (calls["data"], calls["out"], calls["seed"], calls["everything"]) == ("birds", Path("there"), 2, True)
 
 
-def test_bench_speed_shows_each_stage_with_its_target(invoke, monkeypatch):
+@pytest.fixture
+def measured(monkeypatch):
+    """A stage whose ratio is what the list says, one run after the other."""
     from newfound.benchmarks import speed
 
-    row = {name: 0.0 for name in speed.SpeedRow.__dataclass_fields__}
-    row |= {"stage": "score", "ours": 0.04, "baseline": 0.2, "unit": "s", "ratio": 0.2}
-    row |= {"target": "< 50 ms", "detail": "x"}
-    monkeypatch.setattr(speed, "run_speed", lambda only, reporter: [speed.SpeedRow(**row)] * len(only))
+    ratios: list[float] = []
+
+    def stage() -> speed.SpeedRow:
+        ratio = ratios.pop(0)
+        return speed.SpeedRow("score", 0.04, 0.2, "s", ratio, ratio - 0.1, ratio + 0.1, "at least 35", "x")
+
+    monkeypatch.setitem(speed.STAGES, "score", stage)
+    return ratios
+
+
+def test_bench_speed_shows_each_stage_with_its_target(invoke, measured):
+    measured += [20.0, 20.0]
     result = invoke("bench", "speed", "--only", "score")
     assert result.exit_code == 0, result.stderr
-    for word in ("score", "0.20", "< 50 ms", "0.04 s", "score: x"):
+    for word in ("score", "20.00", "at least 35", "0.04 s", "score: x"):
         assert word in result.stdout
     told = json.loads(invoke("bench", "speed", "--only", "score", "--json").stdout)
-    assert told == [row]
+    assert told["hardware"] == []
+    assert [(row["stage"], row["ratio"], row["target"]) for row in told["stages"]] == [("score", 20.0, "at least 35")]
+
+
+def test_bench_speed_keeps_figures_and_says_what_became_slower(invoke, measured, tmp_path):
+    measured += [20.0, 20.05, 10.0]
+    first, second, third = (invoke("bench", "speed", "--only", "score", "--out", tmp_path).stdout for _ in range(3))
+    assert "as before" not in first
+    assert "as before" in second
+    assert "slower than at" in third
+    assert len((tmp_path / "speed.jsonl").read_text().splitlines()) == 3
 
 
 def test_bench_speed_refuses_a_stage_that_does_not_exist(invoke):

@@ -11,7 +11,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SpeedRow:
-    """One comparison. `ratio` is what the target speaks of; `low` and `high` are its range over the repeats."""
+    """One comparison. `ratio` is what the target speaks of; `low` and `high` are its range over the repeats.
+
+    A target begins with "at least" or "at most".
+    """
 
     stage: str
     ours: float
@@ -22,6 +25,10 @@ class SpeedRow:
     high: float
     target: str
     detail: str
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.target.startswith("at most")
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

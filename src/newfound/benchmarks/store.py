@@ -74,8 +74,8 @@ class Store:
             lock.release()
 
 
-def read_lines(path: Path) -> list[Result]:
-    """The results in a store's file, whole lines only; none if there is no such file."""
+def read_lines(path: Path, key: str = "key") -> list[Result]:
+    """The results in a store's file that have this key, whole lines only; none if there is no such file."""
     found = []
     try:
         lines = path.read_bytes().splitlines() if path.exists() else []
@@ -86,7 +86,7 @@ def read_lines(path: Path) -> list[Result]:
             result = json.loads(line)
         except ValueError:
             continue
-        if isinstance(result, dict) and "key" in result:
+        if isinstance(result, dict) and key in result:
             found.append(result)
     return found
 

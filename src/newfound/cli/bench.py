@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -70,21 +71,42 @@ def speed(
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Measure this stage; repeatable. Default: all.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep the figures there, and compare with those kept before.")
+    ] = None,
+    hardware: Annotated[
+        bool | None,
+        typer.Option("--hardware/--no-hardware", show_default="unless --only", help="Measure the machine itself too."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time every stage against a named baseline, both in the same run.
+    """Time every stage against a named baseline, both in the same run, and the machine itself.
 
     \bnewfound bench speed
     newfound bench speed --only observe --json
+    newfound bench speed --out results/
     """
+    from newfound.benchmarks.hardware import measure
     from newfound.benchmarks.speed import run_speed
+    from newfound.benchmarks.speed_history import SpeedHistory, verdict
 
-    rows = run_speed(only or None, watcher())
+    history = SpeedHistory(out) if out is not None else None
+    before = history.latest() if history else {}
+    limits = measure() if (hardware if hardware is not None else not only) else []
+    rows = run_speed(only or None, watcher(), keep=history.keep if history else None)
     if as_json:
-        print_json([row.as_dict() for row in rows])
+        kept = {"hardware": [asdict(limit) for limit in limits], "stages": [row.as_dict() for row in rows]}
+        print_json(kept)
         return
-    header = ("stage", "ratio", "target", "ours", "baseline")
-    figures = [(f"{row.ours:.4g} {row.unit}", f"{row.baseline:.4g} {row.unit}") for row in rows]
-    print_table([header, *((r.stage, f"{r.ratio:.2f}", r.target, *f) for r, f in zip(rows, figures, strict=True))])
+    for limit in limits:
+        rate = f"{limit.value:,.4g} ({limit.low:,.4g} to {limit.high:,.4g}) {limit.unit}"
+        typer.echo(f"{limit.name}: {rate}, {limit.detail}")
+    header = ("stage", "ratio", "target", "ours", "baseline", "before")
+    cells = [
+        (r.stage, f"{r.ratio:.2f}", r.target, f"{r.ours:.4g} {r.unit}", f"{r.baseline:.4g} {r.unit}",
+         verdict(r, before.get(r.stage)))
+        for r in rows
+    ]  # fmt: skip
+    print_table([header, *cells])
     for row in rows:
         typer.echo(f"{row.stage}: {row.detail}")
