@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import tempfile
 from pathlib import Path
@@ -70,15 +71,17 @@ class TokenCache:
             ) from error
 
     def get(self, key: str) -> np.ndarray | None:
-        """The entry as a memory map, None if it is not there or damaged; reading marks it as used."""
+        """The entry, mapped from its file and read-only; None if it is not there or damaged. Marks it as used."""
         path = self._path(key)
         try:
             os.utime(path)
             # Not NumPy's own format: it reads headers with Python's parser, which in Python before 3.11.8 fails now
             # and then when several threads use it (CPython issue 106905), and decoding threads read the cache.
-            with path.open("rb") as file:
-                header = json.loads(file.read(_HEADER))
-            return np.memmap(path, _DTYPES[header["dtype"]], "r", _HEADER, tuple(header["shape"]))
+            # Nor np.memmap, which takes longer to set up than most entries take to read.
+            with path.open("rb", buffering=0) as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            header = json.loads(content[:_HEADER])
+            return np.frombuffer(content, _DTYPES[header["dtype"]], offset=_HEADER).reshape(header["shape"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from newfound.benchmarks import code_speed, score_speed, speed
+from newfound.benchmarks import cache_speed, code_speed, score_speed, speed
 from newfound.errors import SettingsError
 
 
@@ -67,3 +67,9 @@ def test_every_training_stage_can_be_measured(stage):
     assert row.stage == stage
     assert row.ours > 0
     assert row.target
+
+
+def test_cached_tokens_take_half_the_bytes_and_are_read_whole():
+    size, reading = cache_speed.cache_size(entries=4), cache_speed.cache_reading(entries=8, repeats=1)
+    assert size.ratio == pytest.approx(0.5, abs=0.001)
+    assert reading.ours > 0

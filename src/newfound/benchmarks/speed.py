@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from newfound.benchmarks import code_speed, journal_speed, score_speed, training_speed
+from newfound.benchmarks import cache_speed, code_speed, journal_speed, score_speed, training_speed
 from newfound.benchmarks._plain import prototype_loop
 from newfound.benchmarks._timing import SpeedRow, in_turn, spread, timed
 from newfound.errors import SettingsError
@@ -83,6 +83,8 @@ STAGES: dict[str, Callable[[], SpeedRow]] = {
     "codes-near": code_speed.near_codes,
     "score": score_speed.scoring,
     "score-large": score_speed.scoring_large,
+    "cache-bytes": cache_speed.cache_size,
+    "cache-read": cache_speed.cache_reading,
     "cached-epoch": training_speed.cached_epoch,
     "mkee-tokens": training_speed.creation_in_tokens,
     "mkee-pixels": training_speed.creation_in_pixels,
