@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from newfound.datasets import LabelledImages, load_dataset
-from newfound.errors import JournalError, SettingsError
+from newfound.errors import DataError, JournalError, MissingFileError, SettingsError
 from newfound.images import content_of
 from newfound.journal.book import Book, feature_bytes, stored
 from newfound.journal.catalogue import Catalogue
@@ -15,12 +17,14 @@ from newfound.journal.journal import Journal
 from newfound.journal.keeper import NOWHERE, Keeper
 from newfound.journal.rebuilding import Rebuilding, known_categories
 from newfound.journal.rows import SightingRow
+from newfound.journal.writing import Writer
 from newfound.progress import Reporter
+from newfound.remote_files import find_remote, is_url
 
 if TYPE_CHECKING:
     from newfound.run import Run
 
-_CHUNK = 1_000
+_CHUNK = 1_000  # rows held at a time
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,12 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
 
     Nothing is decided anew: sightings stay in the categories they are in. A class of the run that was known or
     promoted keeps that category's id. A sighting whose image cannot be had any more stays in the journal, without a
-    feature: what was learnt from it is lost.
+    feature: what was learnt from it is lost. What is encoded waits in a file beside the system's other temporary ones,
+    so that ``new`` holds all or nothing, and is not locked for as long as that takes.
 
     Raises:
         JournalError: ``new`` is not empty.
+        SettingsError: An image is behind a URL whose protocol needs something that is not installed.
     """
     if not new.empty:
         raise JournalError(f"{new.name} holds a journal already; name a new one to carry {old.name} to.")
@@ -49,42 +55,73 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
     categories = known_categories(book.catalogue, run.classes)
     taught = Book(run.dictionary(), Catalogue(run.classes))
     genesis = taught.to_bytes()
-    rebuilding, rows, missing = Rebuilding(book, taught, categories), [], []
-    with (reporter or Reporter()).stage("encoding again", position.sightings) as progress:
-        for chunk in old.stream(0, position.sightings, _CHUNK):
-            again = list(_encoded(run, chunk))
-            missing += [str(o.image) for o, n in zip(chunk, again, strict=True) if o.feature and not n.feature]
-            there = [row.number for row in again if row.feature is not None]
-            rebuilding.admit(again, old.place(there), old.pinned(there))
-            lost = [row.number for row in again if row.feature is None]
-            stays = dict(zip(lost, keeper.standing(lost), strict=True))  # no part will tell where these are
-            rows += [
-                replace(
-                    row,
-                    part=rebuilding.places.get(row.number, (NOWHERE, True))[0],
-                    category=stays.get(row.number, row.category),
-                )
-                for row in again
-            ]
-            progress(len(chunk))
-    with new.writing() as writer:
-        for model, knew in old.models():
-            writer.add_model(model.fingerprint, model.about, knew)
-        writer.add_model(run.fingerprint(), {"classes": run.classes, **run.about()}, genesis)
-        pinned = {number: place for number, place in rebuilding.places.items() if place[1]}
-        writer.append(rows, old.events()[: position.events], pinned)
-        writer.snapshot(rebuilding.book(position).to_bytes(), genesis=True)
-    return Carried(len(rows), missing)
+    rebuilding, missing = Rebuilding(book, taught, categories), list[str]()
+    with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "encoded.db") as encoded:
+        with encoded.writing() as writer:
+            _add_models(old, writer)
+        with (reporter or Reporter()).stage("encoding again", position.sightings) as progress:
+            for chunk in old.stream(0, position.sightings, _CHUNK):
+                again = list(_encoded(run, chunk))
+                missing += [str(o.image) for o, n in zip(chunk, again, strict=True) if o.feature and not n.feature]
+                there = [row.number for row in again if row.feature is not None]
+                places = rebuilding.admit(again, old.place(there), old.pinned(there))
+                lost = [row.number for row in again if row.feature is None]
+                stays = dict(zip(lost, keeper.standing(lost), strict=True))  # no part will tell where these are
+                rows = [
+                    replace(
+                        row,
+                        part=places.get(row.number, (NOWHERE, True))[0],
+                        category=stays.get(row.number, row.category),
+                    )
+                    for row in again
+                ]
+                pinned = {number: place for number, place in places.items() if place[1]}
+                with encoded.writing() as writer:
+                    writer.append(rows, (), pinned)
+                progress(len(chunk))
+        with new.writing() as writer:
+            _add_models(old, writer)
+            writer.add_model(run.fingerprint(), {"classes": run.classes, **run.about()}, genesis)
+            for rows in encoded.stream(chunk=_CHUNK):
+                kept = encoded.pinned(row.number for row in rows)
+                writer.append(rows, (), {row.number: (row.part, True) for row in rows if row.number in kept})
+            for since in range(0, position.events, _CHUNK):
+                writer.append((), old.events(since=since, limit=min(_CHUNK, position.events - since)))
+            writer.snapshot(rebuilding.book(position).to_bytes(), genesis=True)
+    return Carried(position.sightings, missing)
+
+
+def _add_models(old: Journal, writer: Writer) -> None:
+    for model, knew in old.models():
+        writer.add_model(model.fingerprint, model.about, knew)
 
 
 def _encoded(run: Run, rows: list[SightingRow]) -> Iterator[SightingRow]:
     """The rows with the run's own features; without one where the image that was seen is not there."""
-    same = [row for row in rows if row.feature is not None and row.image and content_of(row.image) == row.content]
-    features, readable, _ = run.encoder.readable([row.image for row in same])
+    sources = {row.number: _source(row) for row in rows if row.feature is not None}
+    same = [number for number, source in sources.items() if source is not None]
+    features, readable, _ = run.encoder.readable([sources[number] for number in same])
     half = feature_bytes(stored(features)) if len(readable) else []
-    found = dict(zip((same[i].number for i in readable), half, strict=True))
+    found = dict(zip((same[i] for i in readable), half, strict=True))
     for row in rows:
         yield replace(row, feature=found.get(row.number))
+
+
+def _source(row: SightingRow) -> Any:
+    """What the image of a sighting can be read from: its path or what is behind its URL; None if it is not the same.
+
+    Raises:
+        SettingsError: A URL whose protocol needs something that is not installed.
+    """
+    if not row.image or row.content is None:
+        return None
+    source: Any = row.image
+    if is_url(row.image):
+        try:
+            source = next(iter(find_remote(row.image)), None)
+        except (MissingFileError, DataError):
+            return None
+    return source if source is not None and content_of(source) == row.content else None
 
 
 def continued(data: Any, journal: Journal) -> tuple[LabelledImages, list[str]]:
@@ -106,8 +143,8 @@ def continued(data: Any, journal: Journal) -> tuple[LabelledImages, list[str]]:
     items, labels, missing = list(labelled.items), list(labelled.labels), []
     for category in promoted:
         for row in keeper.rows(category):
-            if row.image and row.content is not None and content_of(row.image) == row.content:
-                items.append(row.image)
+            if (source := _source(row)) is not None:
+                items.append(source)
                 labels.append(catalogue.name(category))
             else:
                 missing.append(row.image or f"sighting {row.number}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,7 @@ from newfound.journal.book import Book
 from newfound.journal.journal import Journal, Writer
 from newfound.journal.keeper import Keeper
 from newfound.journal.rows import EventRow, SightingRow
+from newfound.remote_files import is_url
 from newfound.sightings import Category, Sighting
 
 EXEMPLARS = 8  # images shown of each category
@@ -61,9 +62,12 @@ class Curator:
         else:
             stop = None if limit is None else offset + limit
             rows = list(chain.from_iterable(self.keeper.journal.stream(offset, stop, features=False)))
-        now = self.keeper.standing([row.number for row in rows])
-        name = self.keeper.book.catalogue.name
-        return [Sighting.of(r, self._item(r), name(c), category=c) for r, c in zip(rows, now, strict=True)]
+        return self._told(rows)
+
+    def stream(self, *, chunk: int = 1000) -> Iterator[Sighting]:
+        """All that the journal holds, in order, as `sightings` gives it, with at most `chunk` in memory at once."""
+        for rows in self.keeper.journal.stream(chunk=chunk, features=False):
+            yield from self._told(rows)
 
     def standing(self, sightings: Iterable[Sighting]) -> list[int | None]:
         """Where sightings live now, after all that was moved and merged since they were answered.
@@ -153,6 +157,12 @@ class Curator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _told(self, rows: Sequence[SightingRow]) -> list[Sighting]:
+        """Sightings as they stand now."""
+        now = self.keeper.standing([row.number for row in rows])
+        name = self.keeper.book.catalogue.name
+        return [Sighting.of(r, self._item(r), name(c), category=c) for r, c in zip(rows, now, strict=True)]
+
     def _category(self, book: Book, number: int, count: int) -> Category:
         entry = book.catalogue.entries[number]
         return Category(
@@ -200,7 +210,9 @@ class Curator:
 
 
 def reference(item: Any) -> str | None:
-    """What a journal calls an image: its whole path, or where a picture in memory says it is from, if it does."""
+    """What a journal calls an image: its URL or whole path, or where a picture in memory says it is from, if any."""
+    if is_url(item):
+        return item
     if isinstance(item, (str, os.PathLike)):
         return os.path.abspath(os.fsdecode(item))
     source = getattr(item, "filename", None)

@@ -1,7 +1,8 @@
 """A process that decides on features and enters them: python observing.py WHERE WORKER COUNT SEED.
 
 Its features and contents depend on WORKER alone, the size of its blocks on SEED. It may be killed and started again at
-any time: what is in the journal is not entered twice. After each committed block it prints numbers and categories.
+any time: what is in the journal is not entered twice. After each committed block it prints numbers and categories; with
+an odd SEED, after several that were entered while the one before was being committed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def main(where: str, worker: int, count: int, seed: int) -> None:
     print("ready", flush=True)
     while start < count:
         stop = start + int(rng.integers(1, 120))
-        entered = keeper.enter(images[start:stop], readings[start:stop])
+        if seed % 2:
+            entered = keeper.enter_all(images[start:stop], readings[start:stop], block=8)
+        else:
+            entered = keeper.enter(images[start:stop], readings[start:stop])
         print(" ".join(f"{one.row.number}:{one.row.category}" for one in entered), flush=True)
         start = stop
 

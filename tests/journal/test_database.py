@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from newfound.errors import JournalError
-from newfound.journal import Journal, Position, schema
+from newfound.journal import Journal, Position, Snapshot, schema
 
 NOBODY = 65534
 
@@ -148,8 +148,9 @@ def tables(journal: Journal) -> dict[str, list[tuple[str, str]]]:
         }
 
 
-def test_a_journal_of_version_1_opens(path):
-    text = Path(__file__).with_name("versions") / "1.sql"
+@pytest.mark.parametrize("version", range(1, schema.newest() + 1))
+def test_a_journal_of_every_version_opens(path, version):
+    text = Path(__file__).with_name("versions") / f"{version}.sql"
     connection = sqlite3.connect(path)
     connection.executescript(text.read_text(encoding="utf-8"))
     connection.close()
@@ -164,8 +165,20 @@ def test_a_journal_of_version_1_opens(path):
         assert journal.place([0, 1, 2]) == {0: 2, 1: 0, 2: 0}
         assert journal.pinned([0, 1, 2]) == {2}
         assert journal.genesis().state == journal.taught() == b"genesis"
-        assert journal.latest_snapshot().position == Position(3, 1)
+        assert journal.latest_snapshot() == Snapshot(Position(3, 1), b"later", False)
         assert tables(journal) == tables(Journal.open(None)), "it has become what a new one is"
+
+
+def test_a_journal_of_version_1_in_postgres_opens(postgres_journal):
+    with Journal.open(postgres_journal) as journal:
+        journal.begin("a model", {}, b"genesis")
+        with journal.writing() as writer:
+            writer._connection.exec_driver_sql("ALTER TABLE snapshots DROP COLUMN piece")  # all that version 2 added
+            writer._connection.exec_driver_sql("UPDATE meta SET value = '1'")
+    with Journal.open(postgres_journal) as journal:
+        assert journal.genesis() == Snapshot(Position(0, 0), b"genesis", True)
+        with journal._reading() as connection:
+            assert connection.exec_driver_sql("SELECT value FROM meta").scalar() == "2"
 
 
 def _add_a_column(connection: sa.Connection) -> None:
@@ -184,16 +197,16 @@ def test_an_older_journal_is_brought_up_to_date_in_one_transaction(journal_at, m
             columns = [column["name"] for column in sa.inspect(connection).get_columns("events")]
             return connection.exec_driver_sql("SELECT value FROM meta").scalar(), columns
 
-    before = look()
-    assert before[0] == "1"
-    monkeypatch.setitem(schema.MIGRATIONS, 1, _add_a_column)
+    before, newest = look(), schema.newest()
+    assert before[0] == str(newest)
+    monkeypatch.setitem(schema.MIGRATIONS, newest, _add_a_column)
     with pytest.raises(JournalError, match="older newfound"):
         Journal.open(journal_at, read_only=True)
     with monkeypatch.context() as broken:
-        broken.setitem(schema.MIGRATIONS, 2, _fail)
+        broken.setitem(schema.MIGRATIONS, newest + 1, _fail)
         with pytest.raises(KeyError, match="a step that fails"):
             Journal.open(journal_at)
-    assert look() == ("2", [*before[1], "note"])
+    assert look() == (str(newest + 1), [*before[1], "note"])
 
 
 def test_a_full_file_is_told_and_used_again_when_there_is_room(journal, fill, still_good):

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from newfound.errors import JournalError
-from newfound.journal import EventRow, Journal, Model, Position, SightingRow, Snapshot
+from newfound.journal import EventRow, Journal, Model, Position, SightingRow, Snapshot, writing
 
 START = Position(0, 0)
 
@@ -192,6 +192,49 @@ def test_the_genesis_and_the_newest_two_snapshots_stay(journal, fill):
     with journal.writing() as writer:
         writer.snapshot(b"rebuilt", genesis=True)
     assert journal.genesis() == journal.latest_snapshot() == Snapshot(Position(4, 0), b"rebuilt", True)
+
+
+def test_a_snapshot_of_any_size_is_stored_in_pieces(journal, fill, monkeypatch):
+    monkeypatch.setattr(writing, "_PIECE", 4)
+    states = [b"", b"1234", b"12345", b"a state of many bytes", b"12345678"]
+    for state in states:
+        fill(journal, 1)
+        with journal.writing() as writer:
+            writer.snapshot(state)
+        assert journal.latest_snapshot() == Snapshot(journal.position(), state, False)
+        assert journal.genesis() == Snapshot(START, b"genesis", True), "of one piece, as it was written"
+    with journal._reading() as connection:
+        pieces = connection.exec_driver_sql("SELECT piece, state FROM snapshots ORDER BY id").all()
+    assert b"".join(bytes(state) for _, state in pieces) == b"genesis" + states[-2] + states[-1], "nothing older"
+    assert [piece for piece, _ in pieces] == [0, *range(6), 0, 1]
+    with journal.writing() as writer:
+        writer.snapshot(b"a state of many bytes", genesis=True)
+    assert journal.genesis() == journal.latest_snapshot() == Snapshot(Position(5, 0), b"a state of many bytes", True)
+    fill(journal, 1)
+    with journal.writing() as writer:
+        writer.snapshot(b"later state")
+    assert journal.genesis().state == b"a state of many bytes"
+    assert journal.latest_snapshot().state == b"later state"
+
+
+def test_a_category_may_have_more_parts_than_a_statement_takes_values(sighting):
+    many, journal = 40_000, Journal.open(None)
+    journal.begin("a model", {}, b"genesis")
+    with journal.writing() as writer:
+        writer.append([sighting(n, part=part) for n, part in enumerate((39_999, 5, 20_000, 50_000, 12, 5))])
+        writer.append((), (), {3: (17_000, True), 4: (60_000, False)})
+
+    def numbers(**options) -> list[int]:
+        return [row.number for row in journal.members(range(many), **options)]
+
+    assert numbers() == [0, 1, 2, 3, 5]
+    assert numbers(newest_first=True) == [5, 3, 2, 1, 0]
+    assert numbers(limit=2) == [0, 1]
+    assert numbers(limit=2, offset=2) == [2, 3]
+    assert numbers(limit=2, offset=1, newest_first=True) == [3, 2]
+    assert numbers(offset=4) == [5]
+    assert [journal.count_members(range(many), since=since) for since in (0, 2, 6)] == [5, 3, 0]
+    assert journal.count_members([5, 5]) == len(journal.members([5, 5])) == 2, "a part that is named twice counts once"
 
 
 def test_a_new_model_is_the_newest(journal, sighting):

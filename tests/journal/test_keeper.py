@@ -368,6 +368,22 @@ def test_verify_finds_an_answer_that_was_changed_behind_its_back(tmp_path):
     assert "sighting 4" in told.differences[0]
 
 
+@pytest.mark.parametrize("column", ["probability", "new_probability"])
+@pytest.mark.parametrize("value", ["NULL", "0.123"])
+def test_verify_finds_a_probability_that_was_changed_behind_its_back(tmp_path, column, value):
+    import sqlite3
+
+    keeper = keeper_of(weighing, tmp_path / "journal.db")
+    keeper.enter(images(0, 40), readings(1, 40))
+    keeper.close()
+    assert verify(Journal.open(tmp_path / "journal.db")).fine
+    with sqlite3.connect(tmp_path / "journal.db") as raw:
+        raw.execute(f"UPDATE sightings SET {column} = {value} WHERE number = 4")
+    told = verify(Journal.open(tmp_path / "journal.db"))
+    assert len(told.differences) == 1
+    assert f"sighting 4 was answered with {column} {value.replace('NULL', 'None')}; replayed" in told.differences[0]
+
+
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["see"] * 3 + ["rename", "merge", "split", "move", "undo", "open", "snapshot", "forget"]),

@@ -69,6 +69,20 @@ def test_writers_that_are_killed_leave_the_ids_of_a_single_process(journal_at):
     check(journal_at, 2, 400, told)
 
 
+def test_a_writer_killed_while_one_block_is_committed_and_the_next_decided_on_leaves_the_same_ids(journal_at):
+    rng, told = random.Random(4), {}
+    for seed in (1, 3):
+        writer = start(journal_at, 0, 600, seed)
+        assert writer.stdout.readline() == "ready\n", writer.stderr.read()
+        time.sleep(rng.uniform(0.2, 0.6))
+        writer.kill()
+        told |= heard(writer.communicate()[0])
+    last = start(journal_at, 0, 600, seed=7)
+    out, errors = last.communicate(timeout=120)
+    assert last.returncode == 0, errors
+    check(journal_at, 1, 600, told | heard(out))
+
+
 @pytest.mark.slow
 def test_four_writers_of_five_thousand_features_killed_at_random_leave_the_ids_of_a_single_process(postgres_journal):
     told = run_and_kill(postgres_journal, writers=4, count=5000, kills=12)

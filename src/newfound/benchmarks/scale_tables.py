@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ Figures = dict[str, Any]
 ENCODERS = (16, 64, 256)
 CATEGORIES = (10_000, 100_000, 1_000_000)
 IMAGES = 1_000_000_000
-ROW_LIMIT = 1_000_000_000  # bytes of a value: SQLite takes 10^9, PostgreSQL a little more
 TOLERANCE = 0.25  # by which a simulated throughput may miss the measured one
 _BLOCK = 256
 _SNAPSHOT_EVERY = 5000  # sightings, or as many as there are categories
@@ -142,23 +140,15 @@ def _billion(figures: Figures) -> list[Sequence[str]]:
 
 
 def _categories(figures: Figures) -> list[Sequence[str]]:
-    header = ("dictionary", "categories", "memory", "snapshot", "opening", "lock a block of 256", "snapshot fits a row")
+    header = ("dictionary", "categories", "memory", "snapshot", "opening", "lock a block of 256")
     rows: list[Sequence[str]] = [header]
     for kind, known in figures["dictionaries"].items():
         for count in CATEGORIES:
             state = line(known["state"], count)
             lock = load_of(figures, kind, count, writers=False).serial
-            fits = "yes" if state < ROW_LIMIT else f"no: up to {_fitting(known):,} do"
             memory, opening = _gb(line(known["memory"], count)), f"{line(known['load'], count):.1f} s"
-            rows.append((kind, f"{count:,}", memory, _gb(state), opening, f"{1e3 * lock:,.0f} ms", fits))
+            rows.append((kind, f"{count:,}", memory, _gb(state), opening, f"{1e3 * lock:,.0f} ms"))
     return rows
-
-
-def _fitting(known: Figures) -> int:
-    """The most categories whose snapshot fits into a row, to two digits."""
-    most = (ROW_LIMIT - known["state"]["fixed"]) / known["state"]["each"]
-    step = 10 ** max(0, math.floor(math.log10(most)) - 1)
-    return int(most // step * step)
 
 
 def _rate(value: float) -> str:

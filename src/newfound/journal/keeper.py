@@ -5,25 +5,29 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from newfound.errors import JournalError, SettingsError
 from newfound.journal import editing
-from newfound.journal.answers import RUNNERS_UP, Entered, Image, rows_of
-from newfound.journal.book import Answered, Book, lookup_in, stored
+from newfound.journal.answers import Entered, Image, rows_of
+from newfound.journal.book import Book, lookup_in, stored
+from newfound.journal.entering import Decided, decide, runners_up_for
 from newfound.journal.journal import Journal, Writer
 from newfound.journal.rebuilding import Rebuilding
-from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
+from newfound.journal.rows import EventRow, Position, SightingRow
 
 T = TypeVar("T")
 
+BLOCK = 256  # sightings committed together, where nobody says how many
 NOWHERE = -1  # the place of a sighting that was forgotten
 _SNAPSHOT_EVERY = 5_000  # sightings, or as many as there are categories: the more of them, the longer a snapshot
 _WORTH_A_SNAPSHOT = 500  # sightings that the next opening would have to decide on again
+_TRUSTING = 16  # blocks after which nobody else is expected to write: what is then void costs reading the book again
 
 
 class Keeper:
@@ -42,6 +46,7 @@ class Keeper:
         self._book: Book | None = None
         self._snapshot_at = 0
         self._model: int | None = None  # who answers
+        self._alone = 0  # blocks entered here since anybody else wrote
         self._lock = threading.RLock()
 
     @property
@@ -59,31 +64,37 @@ class Keeper:
         """Decide on images in order, and commit. One that was seen before is not entered again, unless ``again``."""
         half = stored(readings)
         with self._writing() as (writer, book):
-            earlier = {} if again else writer.find([i.content for i in images if i.content is not None])
-            fresh: list[int] = []
-            first: dict[bytes, int] = {}  # where in this block a content comes first
-            for index, image in enumerate(images):
-                if image.content is None or again:
-                    fresh.append(index)
-                elif image.content not in earlier and image.content not in first:
-                    first[image.content] = index
-                    fresh.append(index)
-            number, event = book.position.sightings, book.position.events
-            answered = book.observe(half[fresh].astype(np.float32), self._runners_up(book))
-            rows = self._rows([images[i] for i in fresh], half[fresh], answered, number)
-            now = time.time()
-            events = [
-                EventRow(event + i, change["at"], change["kind"], NEWFOUND, now, change["details"])
-                for i, change in enumerate(answered.changes)
-            ]
-            writer.append(rows, events, answered.places)
-            self._snapshot_when_due(writer, book)
-        entered = {index: Entered(row, repeated=False) for index, row in zip(fresh, rows, strict=True)}
-        for index, image in enumerate(images):
-            if index not in entered and image.content is not None:
-                row = earlier[image.content] if image.content in earlier else entered[first[image.content]].row
-                entered[index] = Entered(row, repeated=True)
-        return [entered[index] for index in range(len(images))]
+            decided = decide(book, images, half, None if again else _earlier(writer, images), self._answers_as())
+            self._write(writer, book, decided)
+        return decided.answers
+
+    def enter_all(
+        self, images: Sequence[Image], readings: Any, *, block: int = BLOCK, again: bool = False
+    ) -> list[Entered]:
+        """As `enter` with one block after the other, each committed by itself; returns when all are. It is faster.
+
+        While a block is being committed the next is decided on, as long as nobody else writes. That is written only if
+        the journal still holds nothing else; else it is decided on anew. If a commit fails, all blocks before it
+        are in the journal, where giving the images again finds them.
+        """
+        half, model = stored(readings), self._answers_as()
+        blocks = [(images[at : at + block], half[at : at + block]) for at in range(0, len(images), block)]
+        answers: list[Entered] = []
+        with self._lock, self._or_read_again(), ThreadPoolExecutor(1) as aside:
+            ahead: Future[Decided] | None = None
+            for (here, given), after in zip_longest(blocks, blocks[1:]):
+                decided = None if ahead is None else ahead.result()
+                ahead = None
+                with self._taking_up(decided) as (writer, book, stands):
+                    if decided is None or not stands:
+                        decided = decide(book, here, given, None if again else _earlier(writer, here), model)
+                    self._write(writer, book, decided)
+                    if after is not None and self._alone >= _TRUSTING:
+                        coming, readings = after
+                        seen = None if again else _earlier(writer, coming)  # this block's images among them
+                        ahead = aside.submit(decide, book, coming, readings, seen, model)
+                answers += decided.answers
+        return answers
 
     def predict(self, readings: Any, cut: float | None = None) -> list[SightingRow]:
         """What images would be told as things stand, or with another cut, as rows without a number."""
@@ -93,10 +104,10 @@ class Keeper:
             before = book.dictionary.threshold
             try:
                 book.dictionary.threshold = before if cut is None else cut
-                answered = book.predict(half.astype(np.float32), self._runners_up(book))
+                answered = book.predict(half.astype(np.float32), runners_up_for(book))
             finally:
                 book.dictionary.threshold = before
-            return self._rows([Image(None)] * len(half), half, answered, -1)
+            return rows_of([Image(None)] * len(half), half, answered, book.catalogue, self._answers_as(), -1)
 
     def edit(self, make: Callable[[Book, Writer], editing.Edit]) -> EventRow:
         """Commit what a person does; ``make`` says what, from the book as it is under the lock."""
@@ -157,9 +168,10 @@ class Keeper:
             rebuilding = Rebuilding(book, Book.from_bytes(writer.taught()), book.catalogue.known_parts(book.dictionary))
             for some in writer.stream():
                 there = [row.number for row in some if row.feature is not None]
-                rebuilding.admit(some, writer.place(there), writer.pinned(there))
+                places = rebuilding.admit(some, writer.place(there), writer.pinned(there))
+                writer.append((), (), places)
             self._book = rebuilding.book(Position(book.position.sightings, book.position.events + 1))
-            writer.append((), (event,), rebuilding.places | dict.fromkeys(gone, (NOWHERE, True)))
+            writer.append((), (event,), dict.fromkeys(gone, (NOWHERE, True)))
             writer.snapshot(self._book.to_bytes(), genesis=True)
             self._snapshot_at = self._book.position.sightings
         return event
@@ -213,6 +225,25 @@ class Keeper:
                 yield writer, self._caught_up(writer)
 
     @contextmanager
+    def _taking_up(self, decided: Decided | None) -> Iterator[tuple[Writer, Book, bool]]:
+        """As `_writing`, for what may have been decided on before the lock was held: whether it stands, in addition."""
+        if decided is None:
+            with self._writing() as (writer, book):
+                yield writer, book, False
+            return
+        with self.journal.writing() as writer:
+            if stands := self._book is not None and writer.position() == decided.start:
+                yield writer, self._book, stands
+            else:
+                self._book = None  # it is ahead of a journal that went another way
+                yield writer, self._caught_up(writer), stands
+
+    def _write(self, writer: Writer, book: Book, decided: Decided) -> None:
+        writer.append(decided.rows, decided.events, decided.places)
+        self._snapshot_when_due(writer, book)
+        self._alone += 1
+
+    @contextmanager
     def _or_read_again(self) -> Iterator[None]:
         try:
             yield
@@ -223,6 +254,9 @@ class Keeper:
     def _caught_up(self, reader: Journal | Writer) -> Book:
         if self._book is None:
             self._book = self._from_snapshot(reader)
+        if reader.position() == self._book.position:
+            return self._book
+        self._alone = 0
         sightings, events = reader.tail(self._book.position)
         while any(event.kind == "forgotten" for event in events):  # the book was rebuilt without what was forgotten
             self._book = self._from_snapshot(reader)
@@ -252,13 +286,13 @@ class Keeper:
             writer.snapshot(book.to_bytes())
             self._snapshot_at = book.position.sightings
 
-    def _runners_up(self, book: Book) -> int:
-        # Parts of one category count once: ask for more where a person has merged some.
-        return RUNNERS_UP + (4 if book.catalogue.merged else 0)
-
-    def _rows(
-        self, images: Sequence[Image], half: NDArray[np.float16], answered: Answered, first: int
-    ) -> list[SightingRow]:
+    def _answers_as(self) -> int:
+        """The id of the model that answers."""
         if self._model is None:
             self._model = self.journal.model().id
-        return rows_of(images, half, answered, self.current.catalogue, self._model, first)
+        return self._model
+
+
+def _earlier(writer: Writer, images: Sequence[Image]) -> dict[bytes, SightingRow]:
+    """The first sightings of the images that were seen before, by their content."""
+    return writer.find([image.content for image in images if image.content is not None])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Select, func, literal_column, select, union_all
+from sqlalchemy import Connection, Select, func, select
 
 from newfound.errors import JournalError
+from newfound.journal.queries import all_of, chunks, fetch, first_of, numbers_in, position, searches
 from newfound.journal.rows import (
     NEWFOUND,
     EventRow,
@@ -21,13 +21,8 @@ from newfound.journal.rows import (
     Snapshot,
     as_text,
     unpack_event,
-    unpack_sighting,
 )
 from newfound.journal.schema import events, models, places, sightings, snapshots
-
-_MANY = 5000  # values in one IN: SQLite takes 32,766, PostgreSQL 65,535
-
-T = TypeVar("T")
 
 
 class Fact(NamedTuple):
@@ -66,7 +61,7 @@ class Reader(ABC):
         if not derived:
             later = later.where(events.c.actor != NEWFOUND)
         with self._reading() as connection:
-            seen = _sightings(connection, _columns().where(sightings.c.number >= since.sightings))
+            seen = fetch(connection, all_of().where(sightings.c.number >= since.sightings))
             return seen, [unpack_event(row) for row in connection.execute(later)]
 
     def model(self) -> Model:
@@ -100,37 +95,37 @@ class Reader(ABC):
 
     def latest_snapshot(self) -> Snapshot:
         """The newest. Raises JournalError if the journal is empty."""
-        return self._snapshot(select(snapshots))
+        return self._snapshot(select(snapshots.c.id))
 
     def genesis(self) -> Snapshot:
         """Where the fold starts. Raises JournalError if the journal is empty."""
-        return self._snapshot(select(snapshots).where(snapshots.c.genesis))
+        return self._snapshot(select(snapshots.c.id).where(snapshots.c.genesis))
 
     def find(self, contents: Iterable[bytes]) -> dict[bytes, SightingRow]:
         """The first sighting of each content that was seen."""
         with self._reading() as connection:
-            first = [number for some in chunks(contents) for number in _first(connection, some)]
-            queries = [_columns().where(sightings.c.number.in_(some)) for some in chunks(first)]
-            rows = [row for query in queries for row in _sightings(connection, query)]
+            first = [number for some in chunks(contents) for number in first_of(connection, some)]
+            queries = [all_of().where(sightings.c.number.in_(some)) for some in chunks(first)]
+            rows = [row for query in queries for row in fetch(connection, query)]
         return {row.content: row for row in rows if row.content is not None}
 
     def alike(self, contents: Iterable[bytes]) -> list[SightingRow]:
         """All sightings of these contents, by number."""
         with self._reading() as connection:
-            queries = [_columns().where(sightings.c.content.in_(some)) for some in chunks(set(contents))]
-            return [row for query in queries for row in _sightings(connection, query)]
+            queries = [all_of().where(sightings.c.content.in_(some)) for some in chunks(set(contents))]
+            return [row for query in queries for row in fetch(connection, query)]
 
     def named(self, images: Iterable[str]) -> list[SightingRow]:
         """The sightings of images of these names, by number."""
         with self._reading() as connection:
-            queries = [_columns().where(sightings.c.image.in_(some)) for some in chunks(map(as_text, images))]
-            return [row for query in queries for row in _sightings(connection, query)]
+            queries = [all_of().where(sightings.c.image.in_(some)) for some in chunks(map(as_text, images))]
+            return [row for query in queries for row in fetch(connection, query)]
 
     def sightings(self, numbers: Iterable[int]) -> list[SightingRow]:
         """Those with these numbers, by number; a number that is not there is left out."""
         with self._reading() as connection:
-            queries = [_columns().where(sightings.c.number.in_(some)) for some in chunks(sorted(set(numbers)))]
-            return [row for query in queries for row in _sightings(connection, query)]
+            queries = [all_of().where(sightings.c.number.in_(some)) for some in chunks(sorted(set(numbers)))]
+            return [row for query in queries for row in fetch(connection, query)]
 
     def stream(
         self, start: int = 0, stop: int | None = None, chunk: int = 1000, *, features: bool = True
@@ -139,7 +134,7 @@ class Reader(ABC):
         while stop is None or start < stop:
             size = chunk if stop is None else min(chunk, stop - start)
             with self._reading() as connection:
-                rows = _sightings(connection, _columns(features).where(sightings.c.number >= start).limit(size))
+                rows = fetch(connection, all_of(features).where(sightings.c.number >= start).limit(size))
             if not rows:
                 return
             yield rows
@@ -150,16 +145,24 @@ class Reader(ABC):
         features: bool = False,
     ) -> list[SightingRow]:  # fmt: skip
         """The sightings that are in one of these parts now, by number."""
-        query = _columns(features, newest_first).where(sightings.c.number.in_(_numbers_in(parts)))
+        stop = None if limit is None else offset + limit
         with self._reading() as connection:
-            return _sightings(connection, query.limit(limit).offset(offset))
+            found = [
+                number
+                for some in chunks(dict.fromkeys(parts))
+                for number in connection.scalars(numbers_in(some, newest_first).limit(stop))
+            ]
+            chosen = sorted(found, reverse=newest_first)[offset:stop]
+            query = all_of(features, newest_first)
+            queries = [query.where(sightings.c.number.in_(some)) for some in chunks(chosen)]
+            return [row for query in queries for row in fetch(connection, query)]
 
     def count_members(self, parts: Collection[int], *, since: int = 0) -> int:
         """How many sightings, from number `since` on, are in one of these parts now."""
-        members = _numbers_in(parts).subquery()
-        query = select(func.count()).select_from(members).where(members.c.number >= since)
         with self._reading() as connection:
-            return connection.scalar(query) or 0
+            members = [numbers_in(some).subquery() for some in chunks(dict.fromkeys(parts))]
+            counts = [select(func.count()).select_from(m).where(m.c.number >= since) for m in members]
+            return sum(connection.scalar(count) or 0 for count in counts)
 
     def page(
         self, parts: Collection[int], *, after: int | None = None, limit: int = 50, newest_first: bool = False
@@ -174,11 +177,11 @@ class Reader(ABC):
         with self._reading() as connection:
             found = [
                 number
-                for query in _searches(parts, after, newest_first)
+                for query in searches(parts, after, newest_first)
                 for number in connection.scalars(query.limit(limit))
             ]
             chosen = sorted(found, reverse=newest_first)[:limit]
-            return _sightings(connection, _columns(False, newest_first).where(sightings.c.number.in_(chosen)))
+            return fetch(connection, all_of(False, newest_first).where(sightings.c.number.in_(chosen)))
 
     def facts(self, start: int = 0, stop: int | None = None, chunk: int = 5000) -> Iterator[list[Fact]]:
         """What is known of the sightings from `start` to before `stop`, by number, in lists; a transaction each."""
@@ -231,65 +234,15 @@ class Reader(ABC):
             return [unpack_event(row) for row in connection.execute(query)]
 
     def _snapshot(self, query: Select) -> Snapshot:
+        """The newest of those whose first piece the query asks for."""
+        s = snapshots.c
         with self._reading() as connection:
-            row = connection.execute(query.order_by(snapshots.c.id.desc()).limit(1)).first()
-        if row is None:
-            raise JournalError(f"{self.name} is empty: it has no genesis.")
-        return Snapshot(Position(row.sightings, row.events), row.state, row.genesis)
-
-
-def position(connection: Connection) -> Position:
-    """How much there is; numbers have no gaps, so the last one tells."""
-    last = [select(func.max(table.c.number)).scalar_subquery() for table in (sightings, events)]
-    seen, happened = connection.execute(select(*last)).one()
-    return Position(0 if seen is None else seen + 1, 0 if happened is None else happened + 1)
-
-
-def marks(connection: Connection, count: int) -> str:
-    """Places for so many values in a statement that goes straight to the driver."""
-    return ", ".join(["?" if connection.dialect.name == "sqlite" else "%s"] * count)
-
-
-def _first(connection: Connection, contents: Sequence[bytes]) -> Sequence[int]:
-    """Asked for every block of images, most of which are new: without SQLAlchemy's work on every value."""
-    known = f"content IN ({marks(connection, len(contents))})"
-    query = f"SELECT min(number) FROM sightings WHERE {known} GROUP BY content"
-    return connection.exec_driver_sql(query, tuple(contents)).scalars().all()
-
-
-def _columns(features: bool = True, newest_first: bool = False) -> Select:
-    columns = [literal_column("NULL") if c.name == "feature" and not features else c for c in sightings.c]
-    return select(*columns).order_by(sightings.c.number.desc() if newest_first else sightings.c.number)
-
-
-def _sightings(connection: Connection, query: Select) -> list[SightingRow]:
-    return [unpack_sighting(row) for row in connection.execute(query)]
-
-
-def _numbers_in(parts: Collection[int]) -> Select:
-    """Two searches by index, which a join over coalesce(place, part) would not be."""
-    moved = select(places.c.sighting).where(places.c.sighting == sightings.c.number).exists()
-    return union_all(
-        select(sightings.c.number).where(sightings.c.part.in_(parts), ~moved),
-        select(places.c.sighting).where(places.c.part.in_(parts)),
-    )  # type: ignore[return-value]
-
-
-def _searches(parts: Collection[int], after: int | None, newest_first: bool) -> Iterator[Select]:
-    """The numbers of the sightings in each part: one search by index for those it was answered with, one for those
-    that came later. A single query over all parts would sort every member before it gives the first."""
-    moved = select(places.c.sighting).where(places.c.sighting == sightings.c.number).exists()
-    for part in parts:
-        for number, here in (
-            (sightings.c.number, (sightings.c.part == part) & ~moved),
-            (places.c.sighting, places.c.part == part),
-        ):
-            query = select(number).where(here).order_by(number.desc() if newest_first else number)
-            yield query if after is None else query.where(number < after if newest_first else number > after)
-
-
-def chunks(values: Iterable[T]) -> Iterator[Sequence[T]]:
-    """The values in lists that fit into one IN."""
-    rest = iter(values)
-    while some := list(islice(rest, _MANY)):
-        yield some
+            first = connection.scalar(query.where(s.piece == 0).order_by(s.id.desc()).limit(1))
+            if first is None:
+                raise JournalError(f"{self.name} is empty: it has no genesis.")
+            later = connection.scalar(select(func.min(s.id)).where(s.id > first, s.piece == 0))
+            rows = select(snapshots).where(s.id >= first).order_by(s.id)
+            pieces = connection.execute(rows if later is None else rows.where(s.id < later)).all()
+        row = pieces[0]
+        state = row.state if len(pieces) == 1 else b"".join(piece.state for piece in pieces)
+        return Snapshot(Position(row.sightings, row.events), state, row.genesis)

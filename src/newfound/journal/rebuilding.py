@@ -38,21 +38,21 @@ class Rebuilding:
             olds = self._old.parts(category) if promoted else self._old.founded_as(category)
             self._part_of |= dict.fromkeys(olds, part)
         self._absent: list[int] = []
-        self.places: Places = {}  # where the sightings are now
 
-    def admit(self, rows: Sequence[SightingRow], places: Mapping[int, int], pinned: Iterable[int]) -> None:
-        """Take in the next sightings; ``places``: the parts they are in. Those without a feature are absent."""
+    def admit(self, rows: Sequence[SightingRow], places: Mapping[int, int], pinned: Iterable[int]) -> Places:
+        """Take in the next sightings; ``places``: the parts they are in. Those without a feature are absent.
+
+        Returns where they are now.
+        """
         present = [row for row in rows if row.feature is not None]
         self._absent += [row.number for row in rows if row.feature is None]
         parts = [self._new_part(places[row.number]) for row in present]
         stays = set(pinned)
         flags = np.array([row.number in stays for row in present], bool)
-        self.places |= {
-            row.number: (part, bool(flag)) for row, part, flag in zip(present, parts, flags.tolist(), strict=True)
-        }
         if present:
             readings = decided_on(present, self._dictionary.dimension)
             self._dictionary.admit(readings, np.array(parts, np.int64), flags)
+        return {row.number: (part, flag) for row, part, flag in zip(present, parts, flags.tolist(), strict=True)}
 
     def book(self, position: Position) -> Book:
         """The new book, at a position of the journal."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
+from newfound.discovery.decisions import Decisions
 from newfound.errors import JournalError
 from newfound.journal.book import Book, decided_on, in_order, lookup_in
 from newfound.journal.journal import Journal
-from newfound.journal.rows import NEWFOUND, EventRow, Position, Snapshot
+from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow, Snapshot
 
 _CHUNK = 2_000  # sightings held at a time
 
@@ -59,6 +61,7 @@ def verify(journal: Journal) -> Verified:
                         f"sighting {row.number} was answered with category {row.category} at {row.score}; replayed, it "
                         f"gets {again[1]} at {again[3]}"
                     )
+            told.differences += _improbable(piece, out)
             for change in answered.changes:
                 event = next(own, None)
                 if event is None or (event.at, event.kind, event.details) != tuple(
@@ -73,6 +76,17 @@ def verify(journal: Journal) -> Verified:
             told.differences.append(f"the snapshot at {book.position} is not what the journal adds up to")
     told.differences += [f"the journal has {event}, which does not happen when replayed" for event in own]
     return told
+
+
+def _improbable(rows: Sequence[SightingRow], out: Decisions) -> Iterator[str]:
+    """The probabilities that are not as they were answered."""
+    for name, again in (("probability", out.probability), ("new_probability", out.new_probability)):
+        values = [None] * len(rows) if again is None else again.tolist()
+        for row, value in zip(rows, values, strict=True):
+            before = getattr(row, name)
+            # Machines differ in the last bits of an exponential, which nothing is decided on.
+            if before != value and (before is None or value is None or not math.isclose(before, value, rel_tol=1e-9)):
+                yield f"sighting {row.number} was answered with {name} {before}; replayed, it gets {value}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The tables of a journal, their version, and the way from older versions to this one.
 
-Version 1 is the first. To change a table: change it here, add the step to `MIGRATIONS` under the version it starts
-from, and keep a dump of a journal of that version in tests/journal/versions for ever.
+Version 1 is the first; version 2 stores a snapshot in pieces. To change a table: change it here, add the step to
+`MIGRATIONS` under the version it starts from, and keep a dump of a journal of the new version in tests/journal/versions
+for ever.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import sqlalchemy as sa
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Double, ForeignKey, Integer, LargeBinary, Table, Text
 
 from newfound.errors import JournalError
-
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}  # version n: what makes n + 1 of it
 
 _VERSION = "newfound journal"  # the key in meta whose value is the version; no other program writes it
 _Number = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER PRIMARY KEY is SQLite's own row number
@@ -67,6 +66,7 @@ places = Table(
     Column("pinned", Boolean, nullable=False),
 )  # fmt: skip
 
+# A snapshot is one row or several: a database limits what fits into one value. Pieces follow each other by id.
 snapshots = Table(
     "snapshots", tables,
     Column("id", Integer, primary_key=True),
@@ -74,8 +74,17 @@ snapshots = Table(
     Column("events", BigInteger, nullable=False),
     Column("genesis", Boolean, nullable=False),
     Column("state", LargeBinary, nullable=False),
+    Column("piece", Integer, nullable=False, server_default="0"),  # 0, 1, 2, ...: the first one starts a snapshot
     sqlite_autoincrement=True,  # ids are never used again, so the newest has the highest
 )  # fmt: skip
+
+
+def _in_pieces(connection: Connection) -> None:
+    """To version 2: what is there becomes the one piece of its snapshot."""
+    connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN piece INTEGER NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _in_pieces}  # version n: what makes n + 1 of it
 
 
 def newest() -> int:

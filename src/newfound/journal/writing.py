@@ -11,11 +11,13 @@ from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
 from newfound.errors import JournalError
 from newfound.journal import schema
-from newfound.journal.reading import Reader, chunks, marks, position
+from newfound.journal.queries import chunks, marks, position
+from newfound.journal.reading import Reader
 from newfound.journal.rows import EventRow, Position, SightingRow, pack_event, pack_sighting, to_json
 from newfound.journal.schema import models, snapshots
 
 _KEPT = 2  # snapshots besides the genesis: one to start from, and the one before it
+_PIECE = 1 << 26  # bytes of a snapshot in one row: SQLite takes 10^9 at the most, PostgreSQL 2^30
 _OR_MOVE = " ON CONFLICT (sighting) DO UPDATE SET part = excluded.part, pinned = excluded.pinned"
 
 
@@ -67,11 +69,14 @@ class Writer(Reader):
         here = {"sightings": self._reached.sightings, "events": self._reached.events}
         if genesis:
             self._connection.execute(delete(snapshots))
-        self._connection.execute(insert(snapshots).values(state=state, genesis=genesis, **here))
-        others = select(snapshots.c.id).where(~snapshots.c.genesis).order_by(snapshots.c.id.desc())
-        old = list(self._connection.scalars(others))[_KEPT:]
-        if old:
-            self._connection.execute(delete(snapshots).where(snapshots.c.id.in_(old)))
+        whole = memoryview(state)
+        for piece, start in enumerate(range(0, max(1, len(whole)), _PIECE)):
+            values = here | {"genesis": genesis, "piece": piece, "state": whole[start : start + _PIECE]}
+            self._connection.execute(insert(snapshots).values(values))
+        others = select(snapshots.c.id).where(~snapshots.c.genesis, snapshots.c.piece == 0)
+        oldest = self._connection.scalar(others.order_by(snapshots.c.id.desc()).offset(_KEPT - 1).limit(1))
+        if oldest is not None:
+            self._connection.execute(delete(snapshots).where(~snapshots.c.genesis, snapshots.c.id < oldest))
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Erase what tells of these images; number, part, category, created, model and time stay as a tombstone.

@@ -1,0 +1,178 @@
+"""Promises of carrying a journal to another model: images behind URLs, a few rows in memory, all or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image as PictureFile
+from test_review import CLASSES, E, images, keeper_of, move, plain, rename
+
+from newfound import carrying
+from newfound.carrying import carry, continued
+from newfound.curator import Curator
+from newfound.datasets import LabelledImages
+from newfound.errors import SettingsError
+from newfound.images import content_of, open_image
+from newfound.journal import Journal, Writer, editing
+from newfound.journal.book import Book
+from newfound.journal.catalogue import Catalogue
+from newfound.journal.keeper import Image, Keeper
+from newfound.journal.replaying import verify
+
+fsspec = pytest.importorskip("fsspec")
+
+
+class FirstByte:
+    """An encoder of files, wherever they are: their first byte says which direction the feature has."""
+
+    def readable(self, sources):
+        contents = [source.read() if hasattr(source, "read") else Path(source).read_bytes() for source in sources]
+        features = np.array([E[content[0]] for content in contents], np.float32)
+        return features.reshape(-1, 8), list(range(len(contents))), {}
+
+
+def run() -> SimpleNamespace:
+    return SimpleNamespace(
+        classes=CLASSES, encoder=FirstByte(), dictionary=plain, fingerprint=lambda: "another model", about=dict
+    )
+
+
+@pytest.fixture
+def bucket():
+    """bucket(name, content): the URL of a file in a bucket, which is memory."""
+    system = fsspec.filesystem("memory")
+
+    def put(name: str, content: bytes) -> str:
+        system.pipe_file(f"/bucket/{name}", content)
+        return f"memory://bucket/{name}"
+
+    yield put
+    if system.exists("/bucket"):
+        system.rm("/bucket", recursive=True)
+
+
+def test_images_behind_urls_are_encoded_again(bucket):
+    urls = [bucket(f"{n}.jpg", bytes([kind, n])) for n, kind in enumerate((3, 3, 4, 5))]
+    contents = [content_of(bytes([kind, n])) for n, kind in enumerate((3, 3, 4, 5))]
+    old, new = keeper_of(), Journal.open(None)
+    old.enter([Image(url, content) for url, content in zip(urls, contents, strict=True)], E[[3, 3, 4, 5]])
+    bucket("2.jpg", b"\4 another picture")
+    fsspec.filesystem("memory").rm("/bucket/3.jpg")
+    assert carry(old.journal, new, run()).missing == urls[2:], "one has changed, one is gone"
+    assert [row.feature is not None for row in new.sightings(range(4))] == [True, True, False, False]
+    assert Keeper(new).standing([0, 1, 2, 3]) == [3, 3, 4, 5]
+
+
+def test_a_protocol_that_is_not_installed_is_told_and_no_image_counts_as_gone():
+    old, new = keeper_of(), Journal.open(None)
+    old.enter([Image("nosuch://bucket/1.jpg", bytes(16))], E[[3]])
+    with pytest.raises(SettingsError, match="nosuch"):
+        carry(old.journal, new, run())
+    assert new.empty
+
+
+def test_what_was_promoted_is_taught_from_images_behind_urls(bucket, picture, tmp_path):
+    file = tmp_path / "heron.png"
+    PictureFile.fromarray(picture(0, 0)).save(file)
+    url = bucket("heron.png", file.read_bytes())
+    keeper = keeper_of()
+    keeper.enter([Image(url, content_of(file))], E[[3]])
+    rename(keeper, 3, "bittern")
+    keeper.edit(lambda book, _: editing.flag(book.catalogue, [3], "promoted", True))
+    data, missing = continued(LabelledImages([str(file)], ["owl"]), keeper.journal)
+    assert (list(data.labels), missing) == (["owl", "bittern"], [])
+    assert open_image(data.items[1]).tobytes() == open_image(file).tobytes()
+
+
+def test_an_image_is_named_by_its_url(bucket):
+    keeper = keeper_of()
+    keeper.enter([Image("memory://bucket/1.jpg", bytes(16))], E[[3]])
+    curator = Curator(keeper.journal)
+    curator.forget("memory://bucket/1.jpg")
+    assert keeper.journal.sightings([0])[0].forgotten
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A journal of ten files, one of them moved and one forgotten, with names and events."""
+    keeper = keeper_of()
+    for n in range(10):
+        (tmp_path / f"{n}.jpg").write_bytes(bytes([3 + n % 4, n]))
+    files = sorted(tmp_path.iterdir())
+    keeper.enter([Image(str(file), content_of(file)) for file in files], E[[3 + n % 4 for n in range(10)]])
+    move(keeper, [4], 5)
+    for n in range(5):
+        rename(keeper, 3, f"bittern {n}")
+    keeper.forget([7])
+    return keeper
+
+
+def test_a_journal_is_carried_with_a_few_rows_in_memory(kept, monkeypatch):
+    whole, pieces, appended = Journal.open(None), Journal.open(None), []
+    append = Writer.append
+
+    def counting(writer, sightings, events=(), places=None):
+        appended.append(max(len(sightings), len(events), len(places or ())))
+        append(writer, sightings, events, places)
+
+    carry(kept.journal, whole, run())
+    monkeypatch.setattr(carrying, "_CHUNK", 3)
+    monkeypatch.setattr(Writer, "append", counting)
+    carry(kept.journal, pieces, run())
+    assert max(appended) == 3
+    assert pieces.genesis() == whole.genesis()
+    assert [*pieces.stream()] == [*whole.stream()]
+    assert pieces.events() == whole.events() == kept.journal.events()
+    assert pieces.pinned(range(10)) == whole.pinned(range(10)) == {4}
+    assert pieces.place(range(10)) == whole.place(range(10))
+    assert Keeper(pieces).standing(range(10)) == kept.standing(range(10))
+    later = Keeper(pieces)
+    later.enter(images(20, 21), E[[3, 7]])
+    assert verify(pieces).fine
+
+
+def test_a_journal_that_could_not_be_carried_to_the_end_is_empty(kept, monkeypatch):
+    new, encoder = Journal.open(None), FirstByte()
+    monkeypatch.setattr(carrying, "_CHUNK", 4)
+    given = []
+
+    def readable(sources):
+        given.append(len(sources))
+        if len(given) == 3:
+            raise OSError("out of memory")
+        return FirstByte.readable(encoder, sources)
+
+    other = run()
+    other.encoder = SimpleNamespace(readable=readable)
+    with pytest.raises(OSError, match="out of memory"):
+        carry(kept.journal, new, other)
+    assert new.empty
+    assert new.position().sightings == 0
+    assert carry(kept.journal, new, run()).sightings == 10
+
+
+def test_sightings_can_be_streamed_with_a_few_in_memory(kept, monkeypatch):
+    curator, stream, sizes = Curator(kept.journal), Journal.stream, []
+
+    def watched(self, *given, **options):
+        for rows in stream(self, *given, **options):
+            sizes.append(len(rows))
+            yield rows
+
+    told = curator.sightings()
+    monkeypatch.setattr(Journal, "stream", watched)
+    streamed = curator.stream(chunk=3)
+    first = next(streamed)
+    assert sizes == [3], "no more is read than is asked for"
+    assert [first, *streamed] == told
+    assert sizes == [3, 3, 3, 1]
+
+
+def test_a_journal_of_nothing_is_carried():
+    old, new = Journal.open(None), Journal.open(None)
+    old.begin("a model", {}, Book(plain(), Catalogue(CLASSES)).to_bytes())
+    assert carry(old, new, run()).sightings == 0
+    assert not new.empty

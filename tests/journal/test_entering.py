@@ -1,0 +1,163 @@
+"""Promises of entering many blocks: the answers of one after the other, though the next is decided on meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy.engine.base import RootTransaction
+from test_keeper import KINDS, MAKERS, fixed, ids, images, keeper_of, readings, rename, weighing
+
+from newfound.errors import FeatureError, JournalError
+from newfound.journal import Journal, keeper
+from newfound.journal.keeper import Keeper
+from newfound.journal.replaying import verify
+
+
+@pytest.fixture(autouse=True)
+def trusting(monkeypatch):
+    """Every block but the first may be decided on while the one before it is committed."""
+    monkeypatch.setattr(keeper, "_TRUSTING", 1)
+
+
+@pytest.fixture
+def aside(monkeypatch):
+    """The sizes of the blocks that were decided on while another was committed."""
+    here, sizes, decide = threading.current_thread(), [], keeper.decide
+
+    def watched(book, given_images, *rest):
+        if threading.current_thread() is not here:
+            sizes.append(len(given_images))
+        return decide(book, given_images, *rest)
+
+    monkeypatch.setattr(keeper, "decide", watched)
+    return sizes
+
+
+def one_after_the_other(kept: Keeper, given_images, x, block: int, **options) -> list:
+    pieces = [slice(at, at + block) for at in range(0, len(given_images), block)]
+    return [one for piece in pieces for one in kept.enter(given_images[piece], x[piece], **options)]
+
+
+def told(entered) -> list[tuple]:
+    """All that was answered, without the time."""
+    return [(one.repeated, replace(one.row, time=0.0)) for one in entered]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(MAKERS), st.lists(st.integers(0, 60), min_size=1, max_size=80), st.integers(1, 30), st.booleans()
+)
+def test_many_blocks_are_answered_as_if_entered_one_by_one(make, numbers, block, again):
+    x = readings(4, 61)[numbers]
+    seen = [images(number, 1)[0] for number in numbers]  # some come several times, in one block or in different ones
+    together, apart = keeper_of(make), keeper_of(make)
+    answers = together.enter_all(seen, x, block=block, again=again)
+    assert told(answers) == told(one_after_the_other(apart, seen, x, block, again=again))
+    assert together.book.to_bytes() == apart.book.to_bytes()
+    assert verify(together.journal).fine
+
+
+def test_the_next_block_is_decided_on_while_one_is_committed(tmp_path, monkeypatch):
+    kept = keeper_of(fixed, tmp_path / "journal.db")
+    here, decided, decide, commit = threading.current_thread(), threading.Event(), keeper.decide, RootTransaction.commit
+    in_time = []
+
+    def deciding(*given_):
+        result = decide(*given_)
+        if threading.current_thread() is not here:
+            decided.set()
+        return result
+
+    def waiting(transaction):
+        in_time.append(decided.wait(0 if len(in_time) == 2 else 20))
+        decided.clear()
+        commit(transaction)
+
+    kept.enter(images(0, 1), readings(1, 1))
+    monkeypatch.setattr(keeper, "decide", deciding)
+    monkeypatch.setattr(RootTransaction, "commit", waiting)
+    kept.enter_all(images(1, 30), readings(2, 30), block=10)
+    assert in_time == [True, True, False], "nothing comes after the last"
+
+
+def test_a_commit_that_fails_leaves_the_blocks_before_it_and_nothing_of_those_after(tmp_path, monkeypatch, aside):
+    kept = keeper_of(weighing, tmp_path / "journal.db")
+    kept.enter(images(0, 10), readings(1, 60)[:10])  # all that is read has been read: commits are of blocks
+    commit, times = RootTransaction.commit, []
+
+    def failing(transaction):
+        times.append(1)
+        if len(times) == 3:
+            raise JournalError("the disk is full")
+        commit(transaction)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RootTransaction, "commit", failing)
+        with pytest.raises(JournalError, match="full"):
+            kept.enter_all(images(0, 60), readings(1, 60), block=10)
+    assert aside == [10, 10, 10], "the fourth was decided on and is forgotten"
+    assert kept.book.position.sightings == kept.journal.position().sightings == 20
+    rest = kept.enter_all(images(0, 60), readings(1, 60), block=10)
+    assert [one.repeated for one in rest] == [True] * 20 + [False] * 40
+    assert ids(rest) == ids(keeper_of(weighing).enter(images(0, 60), readings(1, 60)))
+
+
+def test_what_cannot_be_decided_on_leaves_the_blocks_before_it(aside):
+    kept, x = keeper_of(fixed), readings(1, 40)
+    x[25] = np.nan
+    with pytest.raises(FeatureError):
+        kept.enter_all(images(0, 40), x, block=10)
+    assert kept.book.position.sightings == kept.journal.position().sightings == 20
+    assert aside[-1] == 10
+    assert verify(kept.journal).fine
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_others_write_in_between_comes_first(make, journal_at, monkeypatch):
+    one, two = keeper_of(make, journal_at), Keeper(Journal.open(journal_at), actor="bob")
+    taking_up, turns = Keeper._taking_up, []
+
+    def interrupted(self, decided):
+        if self is one:
+            turns.append(decided is not None)
+            if len(turns) == 3:
+                two.enter(images(100, 8), readings(9, 8))
+            if len(turns) == 6:
+                rename(two, 0, "grey heron")
+        return taking_up(self, decided)
+
+    monkeypatch.setattr(Keeper, "_taking_up", interrupted)
+    mine = one.enter_all(images(0, 64), readings(1, 64), block=8)
+    assert any(turns[2:3]), "it was decided on before the other wrote"
+    rows = [row for some in one.journal.stream() for row in some]
+    order = [int(row.image[:-4]) for row in rows]
+    assert order == [*range(16), *range(100, 108), *range(16, 64)]
+    x = np.concatenate([readings(1, 64)[:16], readings(9, 8), readings(1, 64)[16:]])
+    alone = ids(keeper_of(make).enter([images(number, 1)[0] for number in order], x))
+    assert [row.category for row in rows] == alone
+    assert ids(mine) == alone[:16] + alone[24:]
+    assert one.book.to_bytes() == two.book.to_bytes()
+    assert verify(one.journal).fine
+
+
+def test_where_others_write_blocks_are_decided_on_under_the_lock(tmp_path, monkeypatch, aside):
+    monkeypatch.setattr(keeper, "_TRUSTING", 4)
+    one = keeper_of(fixed, tmp_path / "journal.db")
+    two = Keeper(Journal.open(tmp_path / "journal.db"), actor="bob")
+    for start in range(0, 60, 20):
+        two.enter(images(100 + start, 1), readings(start, 1))
+        one.enter_all(images(start, 20), readings(start, 20), block=5)
+    assert aside == []
+    one.enter_all(images(60, 20), readings(7, 20), block=5)
+    assert aside == [5, 5, 5]
+
+
+def test_no_images_are_no_blocks():
+    kept = keeper_of(fixed)
+    assert kept.enter_all([], np.empty((0, KINDS))) == []
+    assert kept.journal.position().sightings == 0
