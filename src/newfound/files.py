@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
+from typing import IO
 
-from newfound.errors import DataError
+from newfound.errors import DataError, NewfoundError
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
 
@@ -32,3 +35,23 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.replace(part, path)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from error
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[IO[str]]:
+    """A text file that gets its name when the block is done, and leaves nothing behind if it is not.
+
+    Raises DataError if it cannot be written.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            yield file
+        os.replace(part, path)
+    except OSError as error:
+        if isinstance(error, NewfoundError):
+            raise
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)

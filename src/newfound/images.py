@@ -20,6 +20,7 @@ from typing import IO, Any
 from PIL import Image, UnidentifiedImageError
 
 from newfound._pixels import as_array, eight_bits, to_rgb, upright
+from newfound.crops import crop_at
 from newfound.errors import DataError, ImageError, MissingFileError, SettingsError
 from newfound.files import is_image_path
 
@@ -190,6 +191,7 @@ def _without_pillows_limit() -> Iterator[None]:
 @contextmanager
 def _binary_file(source: Any) -> Iterator[tuple[IO[bytes], str]]:
     """Yield a seekable file with the encoded bytes, and what to call it in messages."""
+    source = crop_at(source) or source
     if isinstance(source, (str, os.PathLike)):
         with _open_path(Path(source)) as file:
             yield file, str(source)

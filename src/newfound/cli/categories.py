@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 
 from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print_json, print_table, say
 from newfound.cli._journal import Actor, Where, clock, curating, named_images
-from newfound.files import write_text
+from newfound.files import new_file
 
 _ANYWHERE = ("--journal", "--by")
 
@@ -201,16 +202,9 @@ def export(
     ] = None,
 ) -> None:
     """Every image and the category it belongs to now, as CSV that `newfound train` can learn from."""
-    import io
-
-    text = io.StringIO(newline="")
-    table = csv.writer(text)
-    table.writerow(("path", "label", "category", "sighting", "score"))
-    with ctx.obj.open() as curator:
-        for sighting in curator.sightings():
+    with ctx.obj.open() as curator, nullcontext(sys.stdout) if output is None else new_file(output) as file:
+        table = csv.writer(file)
+        table.writerow(("path", "label", "category", "sighting", "score"))
+        for sighting in curator.stream():
             if sighting.image is not None:
                 table.writerow((sighting.image, sighting.name, sighting.category, sighting.number, sighting.score))
-    if output is None:
-        sys.stdout.write(text.getvalue())
-    else:
-        write_text(output, text.getvalue())

@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from newfound.cli._common import INTERRUPTED, PARTLY, AsJson, RunFolder, Threshold, TrunkWeights, print_json, say
+from newfound.cli._common import (
+    INTERRUPTED,
+    PARTLY,
+    AsJson,
+    RunFolder,
+    Runtime,
+    Threshold,
+    TrunkWeights,
+    print_json,
+    say,
+)
 from newfound.cli._journal import Where, where_is
 from newfound.errors import DataError, MissingFileError, SettingsError
 from newfound.outputs import FORMATS, LINKS, Answers, Sorter, Tally, open_output
 from newfound.remote_files import with_lists
 from newfound.sources import FolderWatch, Item, Stop, chunks, from_lines, from_paths, from_video, is_live, watch
+from newfound.sources.megadetector import ANIMAL, from_megadetector
 
 if TYPE_CHECKING:
     from newfound.discoverer import Discoverer
@@ -57,6 +68,23 @@ def discover(
         bool, typer.Option("--video", help="Each SOURCE is a video, a camera's number (0), or an address (rtsp://...).")
     ] = False,
     fps: Annotated[float, typer.Option(metavar="N", help="With --video: frames to look at in a second.")] = 1.0,
+    megadetector: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Look at what MegaDetector found, in place of whole images; SOURCE is where FILE's paths start from.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(min=0, max=1, metavar="X", help="With --megadetector: what a detection needs at least.")
+    ] = 0.2,
+    pad: Annotated[
+        float, typer.Option(min=0, metavar="X", help="With --megadetector: add so much of the box on each side.")
+    ] = 0.0,
+    detections: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", show_default=ANIMAL, help="With --megadetector: what to look at; repeatable."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers here instead of to standard output.")
     ] = None,
@@ -80,6 +108,7 @@ def discover(
         ),
     ] = None,
     weights: TrunkWeights = None,
+    runtime: Runtime = "torch",
     ray: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Encode on a Ray cluster: its address, auto, or local to start one here."),
@@ -121,18 +150,26 @@ def discover(
     _check(source, watching, video, fps, as_json, output)
     if encoders is not None and ray is None:
         raise SettingsError("--encoders is for --ray: give the address of a cluster, or --ray local.")
+    if ray is not None and runtime != "torch":
+        raise SettingsError(f"--runtime {runtime} is for this machine; encoders of --ray run on torch.")
     if sort_into is not None:
         _check_apart(sort_into, source)
     sorter = None if sort_into is None else Sorter(sort_into, link)
     size = block or (1 if video and any(map(is_live, source)) else _BLOCK)
     folders = FolderWatch(source, settle=settle) if watching else None
+    crops = None
+    if megadetector is not None:
+        if watching or video or _STDIN in source:
+            raise SettingsError("--megadetector is for images in folders: leave out --watch, --video and -.")
+        kinds = detections or [ANIMAL]
+        crops = from_megadetector(megadetector, source, confidence=confidence, pad=pad, kinds=kinds)
 
     from newfound.remote import RayEncoder
     from newfound.run import load
 
     where = _journal(run, journal, no_journal, predict)
     with ExitStack() as stack:
-        loaded = load(run, weights=weights)
+        loaded = load(run, weights=weights, runtime=runtime)
         encoder = None if ray is None else stack.enter_context(RayEncoder(loaded, ray, encoders=encoders))
         discoverer = loaded.discoverer(where, threshold=None if predict else threshold, encoder=encoder)
         stack.callback(discoverer.close)
@@ -146,7 +183,7 @@ def discover(
             stack.enter_context(redirect_stdout(sys.stderr))
         answers = Answers(writer, sorter, tally, done, repeat=repeat or predict)
         try:
-            for batch in _batches(source, folders, video, fps, size, stop):
+            for batch in [crops] if crops is not None else _batches(source, folders, video, fps, size, stop):
                 _decide(discoverer, batch, size, answers, stop, threshold)
                 if stop.asked:
                     break

@@ -1,0 +1,92 @@
+"""What a tool says of an image, and which sighting it means."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from newfound.crops import WHOLE, Box
+from newfound.errors import DataError
+from newfound.labels.findings import Finding, Findings
+
+_SAME_BOX = 0.5  # overlap from which a box that a person has moved is still the box that was
+
+
+@dataclass(frozen=True)
+class Told:
+    """The label that an image, or a box in one, has in a tool's file.
+
+    Attributes:
+        label: A category's name, there or new.
+        file: Its path, or the end of it.
+        number: Of the sighting, where the tool has kept it.
+        was: The label it was given to the tool with, where that is known: if it is the same, nothing is said.
+        category: The id of the category that is meant, where the tool has kept it.
+        content: The hash of the image's content, where only that can tell which image it is.
+    """
+
+    label: str
+    file: str | None = None
+    box: Box | None = None
+    number: int | None = None
+    was: str | None = None
+    category: int | None = None
+    content: bytes | None = None
+
+
+@dataclass
+class Corrections:
+    """What a file says: a label for each sighting, and names for categories.
+
+    Attributes:
+        told: By the number of the sighting.
+        names: By category: what the tool calls it now. None of them is said where a tool has no ids of categories.
+        unknown: Images that the journal does not have, and how often each was named.
+    """
+
+    told: dict[int, Told] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+
+def matched(findings: Findings, said: Iterable[Told], names: dict[int, str]) -> Corrections:
+    """The sightings that a tool speaks of.
+
+    Raises:
+        DataError: A number that belongs to another image here: the file is of another journal.
+    """
+    corrections = Corrections(names=names)
+    for told in said:
+        thing = _thing(findings, told)
+        if thing is None:
+            corrections.unknown[told.file or f"sighting {told.number}"] += 1
+        else:
+            corrections.told[thing.number] = told
+    return corrections
+
+
+def _thing(findings: Findings, told: Told) -> Finding | None:
+    if told.content is not None:
+        return findings.alike(told.content)
+    if told.number is not None and (found := findings.numbered(told.number)) is not None:
+        path, thing = found
+        if told.file is not None and _stem(told.file) != _stem(path):
+            raise DataError(
+                f"sighting {told.number} is {path} in this journal, but {told.file} in the file: it was made from "
+                "another journal."
+            )
+        return thing
+    things = findings.at(told.file) if told.file is not None else []
+    if len(things) == 1 and (told.box is None or things[0].box is None):
+        return things[0]
+    if not things:
+        return None
+    box = told.box or WHOLE
+    best = max(things, key=lambda thing: (thing.box or WHOLE).overlap(box))
+    return best if (best.box or WHOLE).overlap(box) >= _SAME_BOX else None
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]

@@ -1,0 +1,56 @@
+"""`newfound labels`: nothing changes before --apply, and it needs no model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from newfound.cli import app
+
+
+@pytest.fixture
+def labels(run):
+    def call(verb: str, *words: object, code: int = 0):
+        result = CliRunner().invoke(app, ["labels", verb, str(run), *map(str, words)], prog_name="newfound")
+        assert result.exit_code == code, result.stderr
+        return result
+
+    return call
+
+
+def test_corrections_are_shown_first_and_made_when_asked_for(labels, birds, tmp_path, standing):
+    path = tmp_path / "birds.csv"
+    told = labels("export", "--format", "csv", "--out", path)
+    assert f"8 images in {path}" in told.stderr
+    path.write_text(path.read_text().replace("new-2,3,", "tern,3,"))
+    shown = labels("import", path, "--format", "csv")
+    assert shown.stdout == "rename category 3 (new-2) to tern\n"
+    assert "--apply makes it" in shown.stderr
+    assert standing()[6] == "new-2"
+    assert "undo" in labels("import", path, "--format", "csv", "--apply").stderr
+    assert standing()[6] == "tern"
+    assert "nothing to change: 8 images have their labels" in labels("import", path, "--format", "csv").stderr
+
+
+def test_machines_get_json(labels, birds, tmp_path):
+    out = tmp_path / "birds.json"
+    told = json.loads(labels("export", "--format", "coco", "--out", out, "--json").stdout)
+    assert told == {"things": 8, "left_out": {}, "notes": []}
+    told = json.loads(labels("import", out, "--format", "coco", "--json").stdout)
+    assert told == {"told": 8, "unknown": [], "changes": [], "applied": False}
+
+
+def test_a_wrong_format_is_said_in_one_line(labels, birds, tmp_path):
+    result = labels("export", "--format", "yolo", "--out", tmp_path / "x", code=2)
+    assert result.stderr.count("\n") == 1
+    assert "labelstudio" in result.stderr
+
+
+def test_the_name_of_a_person_is_put_on_record_where_it_is_given(labels, birds, curator, tmp_path):
+    path = tmp_path / "birds.csv"
+    labels("export", "--format", "csv", "--out", path)
+    path.write_text(path.read_text().replace("new-2,3,", "tern,3,"))
+    labels("import", path, "--format", "csv", "--apply", "--by", "grace")
+    assert curator().events()[-1].actor == "grace"

@@ -1,0 +1,91 @@
+"""A part of an image is an image of its own, with a name that leads back to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from newfound.carrying import carry
+from newfound.crops import WHOLE, Box, Crop, crop_at, fragment, parted
+from newfound.errors import ImageError
+from newfound.images import content_hash, open_image
+from newfound.journal import Journal
+from newfound.run import load
+
+_shares = st.floats(0, 1)
+
+
+@pytest.fixture
+def frame(tmp_path):
+    """40 x 20 pixels whose red tells the column and whose green tells the row."""
+    y, x = np.mgrid[0:20, 0:40]
+    path = tmp_path / "frame.png"
+    Image.fromarray(np.stack([x, y, x * 0], axis=-1).astype(np.uint8)).save(path)
+    return path
+
+
+def test_the_pixels_are_those_that_the_box_touches(frame):
+    image = np.asarray(open_image(Crop(str(frame), Box(0.25, 0.5, 0.5, 0.26))))
+    assert image.shape == (6, 20, 3)  # rows 10 to 15.2, columns 10 to 30
+    assert image[0, 0].tolist() == [10, 10, 0]
+    assert image[-1, -1].tolist() == [29, 15, 0]
+
+
+def test_the_content_changes_with_the_box_and_with_the_image_and_not_with_the_name(frame, tmp_path):
+    crop = Crop(str(frame), Box(0.25, 0.5, 0.5, 0.25))
+    (other := tmp_path / "other.png").write_bytes(frame.read_bytes())
+    assert content_hash(crop) == content_hash(Crop(str(other), crop.box))
+    assert content_hash(crop) != content_hash(Crop(str(frame), Box(0.0, 0.5, 0.5, 0.25)))
+    Image.new("RGB", (40, 20), "red").save(other)
+    assert content_hash(crop) != content_hash(Crop(str(other), crop.box))
+
+
+def test_a_frame_that_is_not_there_is_an_error_in_words(tmp_path):
+    with pytest.raises(ImageError, match=r"nowhere\.jpg"):
+        open_image(Crop(str(tmp_path / "nowhere.jpg"), WHOLE))
+
+
+@given(st.tuples(_shares, _shares, _shares, _shares))
+def test_a_name_leads_back_to_the_box_and_stays_the_same(values):
+    box = Box(*values)
+    path, found = parted("a#b.jpg" + fragment(box))
+    assert path == "a#b.jpg"
+    assert found == pytest.approx(box, abs=1e-6)
+    assert fragment(found) == fragment(box)
+
+
+def test_names_of_whole_images_and_of_files_that_are_called_so_are_no_crops(frame, tmp_path):
+    strange = tmp_path / "a.png#xywh=percent:1,2,3,4"
+    assert crop_at(str(strange)) == Crop(str(tmp_path / "a.png"), Box(0.01, 0.02, 0.03, 0.04))
+    strange.write_bytes(frame.read_bytes())
+    assert crop_at(str(strange)) is None
+    assert crop_at(str(frame)) is None
+    assert crop_at("clip.mp4#t=1.000") is None
+    assert crop_at(frame) is None
+
+
+def test_padding_ends_at_the_edge_of_the_image():
+    assert Box(0.1, 0.4, 0.2, 0.2).padded(1.0) == pytest.approx((0.0, 0.2, 0.5, 0.6))
+    assert Box(0.1, 0.4, 0.2, 0.2).padded(0.0) == pytest.approx((0.1, 0.4, 0.2, 0.2))
+
+
+def test_overlap_is_the_shared_area_over_the_whole():
+    assert Box(0, 0, 0.5, 1).overlap(Box(0.25, 0, 0.5, 1)) == pytest.approx(1 / 3)
+    assert Box(0, 0, 0.5, 1).overlap(Box(0.5, 0, 0.5, 1)) == 0
+    assert WHOLE.overlap(WHOLE) == 1
+
+
+def test_crops_are_encoded_again_from_their_names(run_folder, tmp_path, picture):
+    Image.fromarray(np.concatenate([picture(0, 50), picture(3, 51)], axis=1)).save(tmp_path / "a.png")
+    run = load(run_folder)
+    discoverer = run.discoverer(tmp_path / "old.db")
+    boxes = [Box(0.0, 0.0, 0.5, 1.0), Box(0.5, 0.0, 0.5, 1.0)]
+    seen = discoverer.observe([Crop(str(tmp_path / "a.png"), box) for box in boxes])
+    assert len({s.category for s in seen}) == 2
+    discoverer.close()
+    with Journal.open(tmp_path / "old.db") as old, Journal.open(tmp_path / "new.db") as new:
+        carried = carry(old, new, run)
+    assert (carried.sightings, carried.missing) == (2, [])
