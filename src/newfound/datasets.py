@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from newfound import hf_datasets
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.images import find_images, is_array, is_image_path, open_image
 from newfound.tables import SEPARATORS, read_table
@@ -94,7 +95,8 @@ class LabelledImages:
 
 def load_dataset(source: Any, *, labels: Iterable[Hashable] | None = None) -> LabelledImages:
     """Return labelled images from a folder of class folders, a ``.csv`` or ``.tsv`` file of path and label, a
-    pair ``(images, labels)``, or images with ``labels=``. A :class:`LabelledImages` is returned as it is.
+    pair ``(images, labels)``, images with ``labels=``, or a ``datasets.Dataset`` (see :mod:`newfound.hf_datasets`).
+    A :class:`LabelledImages` is returned as it is.
 
     Folder: the class is the name of the first-level folder, however deep an image lies below it. CSV: a
     header is recognised by its names (path, file, filename or image; label, class or category) and may be
@@ -107,6 +109,8 @@ def load_dataset(source: Any, *, labels: Iterable[Hashable] | None = None) -> La
         if labels is not None:
             raise DataError("labels= is for images in memory; a path or a data set brings its own labels")
         return source if isinstance(source, LabelledImages) else _load_path(Path(source))
+    if labels is None and hf_datasets.is_hf_dataset(source):
+        return hf_datasets.columns(source)
     if labels is None and isinstance(source, tuple) and len(source) == 2:
         source, labels = source
     if labels is None or not isinstance(source, Iterable):
@@ -213,6 +217,8 @@ def iter_source(source: Any) -> Iterator[Any]:
         yield from source.items
     elif isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
         yield from find_images(source)
+    elif hf_datasets.is_hf_dataset(source):
+        yield from hf_datasets.image_rows(source)
     elif is_array(source):
         yield from _array_images(source)
     elif _is_one_image(source):

@@ -49,3 +49,7 @@ class RunError(NewfoundError, ValueError):
 
 class JournalError(NewfoundError, RuntimeError):
     """A journal that cannot be read or written: full disk, no access, locked, damaged, or of another model."""
+
+
+class HubError(NewfoundError, RuntimeError):
+    """The model hub cannot be reached, refuses, or holds something else than a model of newfound's."""

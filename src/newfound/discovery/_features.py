@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,18 @@ def as_rows(values: Any, what: str, dimension: int | None = None) -> NDArray[Any
             "were they computed by the same model?"
         )
     return array
+
+
+def one_row(x: Any) -> NDArray[Any]:
+    """One sample as a row ``[1, D]``: D numbers, or the values of ``{name: number}`` in its order.
+
+    Raises:
+        FeatureError: Not numbers, or not those of one sample.
+    """
+    row = as_array(list(x.values()) if isinstance(x, Mapping) else x, "feature")
+    if row.ndim != 1 or not row.size:
+        raise FeatureError(f"one sample is a row of numbers, or {{name: number}}, not of the shape {list(row.shape)}")
+    return row[None]
 
 
 def as_array(values: Any, what: str) -> NDArray[Any]:

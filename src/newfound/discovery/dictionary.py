@@ -28,6 +28,12 @@ class Dictionary(Protocol):
     def predict(self, features: Any, runners_up: int = 0) -> Decisions:
         """What each reading alone would be told as things stand; nothing changes."""
 
+    def learn_one(self, x: Any, y: int | None = None) -> int:
+        """Takes in one sample, decided on or as a person says, and returns its category's id."""
+
+    def predict_one(self, x: Any) -> int:
+        """The id that one sample would be answered with, -1 if it would found a category; nothing changes."""
+
     def __len__(self) -> int:
         """The number of living categories."""
 

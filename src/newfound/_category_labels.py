@@ -1,0 +1,83 @@
+"""Labels for categories: those that people gave, and others for what is discovered that can be mistaken for none."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.errors import DataError
+
+
+class CategoryLabels:
+    """The label of each category by its id. No two are the same, and none is the label of what fits none."""
+
+    def __init__(self, classes: NDArray[Any]) -> None:
+        self._numbers = classes.dtype.kind in "iuf"
+        self._kind = {"i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_}.get(classes.dtype.kind, object)
+        self._names: list[Any] = []
+        self._ids: dict[Hashable, int] = {}
+        self._new: Any = "new"
+        self._taught = len(classes)
+        for label in classes.tolist():
+            self._add(label)
+        if self._numbers:
+            self._new = min(-1, math.ceil(classes.min()) - 1)
+        while self._new in self._ids:
+            self._new += "*"
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def of(self, ids: NDArray[np.int64]) -> NDArray[Any]:
+        """The labels of ids; of -1, that of what fits none."""
+        return np.array([*self._names, self._new], dtype=self._kind)[ids]
+
+    def ids(self, labels: Sequence[Any]) -> NDArray[np.int64]:
+        """The ids of labels; one that was not there gets the next."""
+        return np.array([self._ids[label] if label in self._ids else self._add(label) for label in labels], np.int64)
+
+    def found(self, last: int) -> None:
+        """Gives labels to the categories up to the id ``last`` that have none."""
+        while len(self._names) <= last:
+            self._add(self._free())
+
+    def check(self, labels: Sequence[Any]) -> None:
+        """Raises DataError for labels of another kind than those so far, or that of what fits none."""
+        for label in labels:
+            if self._numbers != (isinstance(label, numbers.Real) and not isinstance(label, bool | np.bool_)):
+                kind = "numbers" if self._numbers else "no numbers"
+                raise DataError(f"the label {label!r} is of another kind than the classes so far, which are {kind}.")
+            if label == self._new:
+                raise DataError(f"{label!r} is how rows that fit no category are predicted: name the class otherwise.")
+
+    def _free(self) -> Any:
+        if self._numbers:
+            return math.floor(max(self._names)) + 1
+        number = len(self._names) - self._taught + 1
+        while f"new-{number}" in self._ids:
+            number += 1
+        return f"new-{number}"
+
+    def _add(self, label: Any) -> int:
+        self._ids[label] = len(self._names)
+        self._names.append(label)
+        return self._ids[label]
+
+
+def label_column(y: Any, rows: int) -> NDArray[Any]:
+    """One label a row, as Python's own values. Raises DataError if there are more or fewer."""
+    labels = np.empty(len(y), object)
+    labels[:] = y.tolist() if hasattr(y, "tolist") else list(y)
+    if len(labels) != rows:
+        raise DataError(f"there are {rows} rows but {len(labels)} labels.")
+    return labels
+
+
+def unlabelled(y: Any) -> NDArray[np.bool_]:
+    """Which labels are None or NaN."""
+    return np.array([label is None or label != label for label in y], bool)
