@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from newfound import _class_token
 from newfound import weights as weight_sources
+from newfound._memory import keep_large_allocations
 from newfound.errors import SettingsError
 
 DEFAULT = "tf_efficientnet_lite0"
@@ -171,6 +172,7 @@ def create(
     import timm
     from timm.data import resolve_model_data_config
 
+    keep_large_allocations()  # before the model's first pass
     check_name(name)
     kwargs: dict[str, Any] = {} if _is_projection(name) else {"num_classes": 0}
     if image_size is not None:

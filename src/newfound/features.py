@@ -42,6 +42,9 @@ class Encoder:
     tokens were read or computed.
     """
 
+    runtime = "torch"  # what the backbone runs on; see `newfound.runtimes`
+    alters = ""  # a hash of what makes features differ from the backbone's by more than their last bits
+
     def __init__(self, backbone: Backbone, views: Views, *, cache: TokenCache | None = None, batch: int = 64) -> None:
         keep_large_allocations()
         self.backbone, self.views, self.cache, self.batch = backbone, views, cache, batch
@@ -112,11 +115,10 @@ class Encoder:
         fresh = [i for i in good if pending[i][1][0] is not None]
         tokens: dict[int, Tensor] = {i: pending[i][1][1] for i in good}
         if fresh:
-            computed = self._trunk(torch.stack([tokens[i] for i in fresh]))
-            for i, row in zip(fresh, computed, strict=True):
-                tokens[i] = half_or_float(row)
+            for i, computed in zip(fresh, self._tokens(torch.stack([tokens[i] for i in fresh])), strict=True):
+                tokens[i] = computed
                 if self.cache is not None:
-                    self.cache.put(pending[i][1][0], row.numpy())
+                    self.cache.put(pending[i][1][0], computed.numpy())
         features = self.tail([tokens[i] for i in good]) if good else np.zeros((0, self.dimension), np.float32)
         usable = np.asarray(np.isfinite(features).all(axis=1) & features.any(axis=1))
         for i, fine in zip(good, usable, strict=True):
@@ -132,11 +134,16 @@ class Encoder:
         with torch.inference_mode():
             return self.backbone.trunk(pixels.to(self.device)).float().cpu()
 
+    def _tokens(self, pixels: Tensor) -> list[Tensor]:
+        return [half_or_float(row) for row in self._trunk(pixels)]
+
+    def _unit_features(self, tokens: Tensor) -> Tensor:
+        return unit(self.backbone.tail(tokens.to(self.device)).float())
+
     def tail(self, tokens: list[Tensor]) -> np.ndarray:
         """Features of the tokens of some images: unit rows, or what is read off them."""
         with torch.inference_mode():
-            batch = torch.stack([t.float() for t in tokens]).to(self.device)
-            features = unit(self.backbone.tail(batch).float())
+            features = self._unit_features(torch.stack([t.float() for t in tokens]))
             return (features if self._read is None else self._read(features)).float().cpu().numpy()
 
     def cached_views(

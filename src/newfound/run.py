@@ -18,7 +18,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -28,7 +28,8 @@ from safetensors.torch import load_file, save
 
 import newfound
 from newfound import backbone as backbone_models
-from newfound import weights
+from newfound import hub, weights
+from newfound._memory import keep_large_allocations
 from newfound.cache import TokenCache
 from newfound.datasets import load_dataset
 from newfound.discoverer import Discoverer, Encodes
@@ -42,6 +43,9 @@ from newfound.logs import write_csv, write_log
 from newfound.method import Method, get_method
 from newfound.progress import Reporter
 from newfound.views import Views
+
+if TYPE_CHECKING:
+    from newfound.export import Exported
 
 FORMAT = 3  # 1 had the methods with prototypes only, in a file of another name; 2 did not weigh evidence
 _KNOWN, _KNOWN_1 = "known.safetensors", "prototypes.safetensors"
@@ -111,7 +115,8 @@ class Run:
         try:
             return Discoverer(
                 encoder or self.encoder, self.dictionary(threshold), self.classes, opened,
-                fingerprint=self.fingerprint(), about=self.about(), threshold=threshold, actor=actor,
+                fingerprint=self.fingerprint(), about={**self.about(), "runtime": self.encoder.runtime},
+                threshold=threshold, actor=actor,
             )  # fmt: skip
         except BaseException:
             opened.close()
@@ -128,6 +133,7 @@ class Run:
         for name in sorted(arrays):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+        digest.update(self.encoder.alters.encode())  # empty unless features differ by more than their last bits
         return digest.hexdigest()
 
     def about(self) -> dict[str, Any]:
@@ -227,20 +233,47 @@ class Run:
         self.folder = folder
         return folder
 
+    def export(self, folder: str | os.PathLike, **options: Any) -> Exported:
+        """Write the run as ONNX with a script that needs no newfound. See `newfound.export.export_run`."""
+        from newfound.export import export_run
 
-def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenCache | None = None) -> Run:
-    """Read a run from disk and check all of it.
+        return export_run(self, folder, **options)
+
+    def push_to_hub(self, repo: str, **options: Any) -> str:
+        """Publish the run on the Hugging Face hub with a model card; returns its page. See `newfound.hub.push`."""
+        return hub.push(self, repo, **options)
+
+
+def load(
+    folder: str | os.PathLike,
+    *,
+    weights: str | None = None,
+    cache: TokenCache | None = None,
+    runtime: str | os.PathLike = "torch",
+    revision: str | None = None,
+    token: str | None = None,
+) -> Run:
+    """Read a run from disk, or from the Hugging Face hub, and check all of it.
 
     Args:
-        folder: what `fit(out=...)` or `newfound train --out` wrote.
+        folder: what `fit(out=...)` or `newfound train --out` wrote; or "org/name", where no such folder is here, for
+            what `push_to_hub` has published.
         weights: where the trunk's weights are now, if they came from a local file that has moved.
         cache: a cache for the trunk's outputs.
+        runtime: what the encoder runs on: "torch", "onnx", "openvino", "auto" for the fastest of them that is
+            installed, or the folder of an export of this run. All but "torch" go without the cache.
+        revision, token: of a run on the hub, as in `newfound.hub.download`.
 
     Raises:
-        MissingFileError: there is no such folder, or no finished run in it.
+        MissingFileError: there is no such folder or model, or no finished run in it.
+        HubError: the hub cannot be reached, refuses, or has a model of another kind under this name.
         RunError: files are missing or damaged, do not fit together, or were written by a newer newfound.
         WeightsError: the trunk's weights cannot be had.
     """
+    if hub.is_hub_id(folder) and not os.path.isdir(folder):
+        folder = hub.download(str(folder), revision=revision, token=token)
+    elif revision is not None:
+        raise SettingsError(f"revision={revision!r} is for runs on the hub; {folder} is a folder, which has one only.")
     folder = Path(folder)
     if not folder.is_dir():
         raise MissingFileError(f"there is no run folder {folder}.")
@@ -266,9 +299,14 @@ def load(folder: str | os.PathLike, *, weights: str | None = None, cache: TokenC
         tensors = load_file(folder / "model.safetensors")
     except (SafetensorError, KeyError, OSError) as error:
         raise RunError(f"{folder} cannot be read: {error}.") from error
+    keep_large_allocations()  # before the first forward pass, which the backbone tries itself on
     backbone = _restore_backbone(folder, config, tensors, weights)
     method = _restore_method(folder, config, tensors, backbone.dim, len(classes))
     encoder = Encoder(backbone, Views(backbone.spec), cache=cache)
+    if runtime != encoder.runtime:
+        from newfound.runtimes import faster
+
+        encoder = faster(encoder, runtime)
     try:
         run = Run(
             config=config,

@@ -8,7 +8,21 @@ import typer
 
 from newfound import __version__
 from newfound._memory import keep_large_allocations
-from newfound.cli import bench, categories, demo, discover, doctor, evaluate, journal, serve, split, train
+from newfound.cli import (
+    bench_group,
+    categories,
+    demo,
+    discover,
+    doctor,
+    evaluate,
+    export,
+    journal,
+    labels,
+    push,
+    serve,
+    split,
+    train,
+)
 from newfound.cli._common import CarefulGroup, flush_quietly, use_threads
 
 app = typer.Typer(
@@ -56,13 +70,16 @@ app.command(rich_help_panel=_START)(doctor.doctor)
 app.command(rich_help_panel=_USE)(train.train)
 app.command(rich_help_panel=_USE)(discover.discover)
 app.command("serve", rich_help_panel=_USE)(serve.serve)
+app.command(rich_help_panel=_USE)(push.push)
+app.command(rich_help_panel=_USE)(export.export)
 app.add_typer(categories.app, name="categories", rich_help_panel=_USE)
+app.add_typer(labels.app, name="labels", rich_help_panel=_USE)
 app.command(rich_help_panel=_USE)(journal.promote)
 app.command(rich_help_panel=_USE)(journal.replay)
 app.add_typer(journal.app, name="journal", rich_help_panel=_USE)
 app.command(rich_help_panel=_MEASURE)(split.split)
 app.command(rich_help_panel=_MEASURE)(evaluate.evaluate)
-app.add_typer(bench.app, name="bench", rich_help_panel=_MEASURE)
+app.add_typer(bench_group.app, name="bench", rich_help_panel=_MEASURE)
 
 
 def main() -> None:

@@ -28,6 +28,12 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `n
 Threshold = Annotated[
     float | None, typer.Option(metavar="X", help="Another cut than the run's own: a log ratio, or a cosine.")
 ]
+Runtime = Annotated[
+    str,
+    typer.Option(
+        metavar="torch|onnx|openvino|auto|DIR", help="What the encoder runs on; DIR: what `newfound export` wrote."
+    ),
+]
 TrunkWeights = Annotated[
     str | None, typer.Option(metavar="PATH", help="Where the backbone's weight file is now, if it has moved.")
 ]

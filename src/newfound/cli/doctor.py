@@ -7,9 +7,6 @@ import platform
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
-from importlib import metadata
 from typing import Any
 
 import typer
@@ -23,6 +20,9 @@ _OPTIONAL = {
     "tensorboard": "training curves in TensorBoard",
     "diffusers": "the creator diffusion",
     "transformers": "the creator diffusion",
+    "onnx": "newfound export, and the runtimes below",
+    "onnxruntime": "a faster encoder on processors: --runtime onnx",
+    "openvino": "a faster encoder on processors: --runtime openvino",
 }
 _PATIENCE = 3.0  # seconds that the model hub has to answer in
 
@@ -65,6 +65,8 @@ def examine() -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -120,6 +122,9 @@ def _backbones() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _ask_hub() -> tuple[bool, str]:
     """Whether the hub answers soon. In a thread, because looking up a name has no time limit of its own."""
+    import urllib.error  # here, as in _version: no other command has a use for them, and they take long to load
+    import urllib.request
+
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -171,7 +176,7 @@ def _proof(backbones: dict[str, Any]) -> dict[str, Any]:
 def _in_words(found: dict[str, Any]) -> list[tuple[str, str]]:
     devices, cache = found["devices"], found["cache"]
     others = devices["cuda"] + ["Apple GPU (mps)"] * devices["mps"]
-    allocator = "kept and reused" if devices["keeps_large_allocations"] else "left to the system"
+    allocator = "kept (NEWFOUND_MALLOC=0: not)" if devices["keeps_large_allocations"] else "left to the system"
     limit = "?" if cache["limit"] is None else f"{cache['limit'] / 2**30:.1f}"
     used = f"{cache['bytes'] / 2**30:.2f} of {limit} GiB, "
     lines = [

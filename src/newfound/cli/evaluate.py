@@ -11,6 +11,7 @@ from newfound.cli._common import (
     AsJson,
     Labelled,
     RunFolder,
+    Runtime,
     Seed,
     Threshold,
     TrunkWeights,
@@ -43,6 +44,7 @@ def evaluate(
         typer.Option(min=1, metavar="N", help="Keep the N largest clusters in Strict and Greedy; the rest is wrong."),
     ] = None,
     weights: TrunkWeights = None,
+    runtime: Runtime = "torch",
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the result here too.")] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write a report: pictures by category, charts, scores.")
@@ -66,7 +68,7 @@ def evaluate(
 
     stream = load_dataset(data)
     cache = TokenCache()  # a stream is often evaluated again, at another threshold or in more orders
-    loaded = load(run, weights=weights, cache=cache)
+    loaded = load(run, weights=weights, cache=cache, runtime=runtime)
     about = _describe(loaded, run, stream, threshold)
     for warning in about["warnings"]:
         warn(warning)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import RunFolder, TrunkWeights, say
+from newfound.cli._common import RunFolder, Runtime, TrunkWeights, say
 from newfound.cli._journal import Where, where_is
 from newfound.errors import SettingsError
 
@@ -29,6 +29,7 @@ def serve(
         typer.Option(metavar="PREFIX", help="Fetch images from addresses below this one; can be repeated."),
     ] = None,
     weights: TrunkWeights = None,
+    runtime: Runtime = "torch",
 ) -> None:
     """Serve a run over HTTP, with a page that shows categories as they are discovered.
 
@@ -52,7 +53,8 @@ def serve(
     prefixes = tuple(Prefix.parse(prefix) for prefix in allow_url or ())
     settings = Settings(host, token, read_token, prefixes)
     with listen(host, port) as bound:
-        service = Service(load(run, weights=weights), where_is(run, journal), settings)
+        service = Service(load(run, weights=weights, runtime=runtime), where_is(run, journal), settings)
+        bound.listen()  # who reads the next line can connect at once
         shown = f"[{host}]" if ":" in host else host
         say(f"newfound: serving {run} at http://{shown}:{bound.getsockname()[1]} (Ctrl-C stops)")
         Server(service, port).run(sockets=[bound])
