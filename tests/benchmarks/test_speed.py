@@ -10,14 +10,6 @@ from newfound.benchmarks import cache_speed, code_speed, score_speed, speed
 from newfound.errors import SettingsError
 
 
-def test_observe_is_timed_only_beside_a_loop_that_gives_the_same_ids():
-    row = speed.observe_speed(samples=600, repeats=1)
-    assert "ids equal to the plain loop: True" in row.detail
-    assert row.low <= row.ratio <= row.high
-    assert row.ours > 0
-    assert row.baseline > 0
-
-
 @pytest.mark.parametrize("measure", [code_speed.exact_codes, code_speed.near_codes])
 def test_codes_are_timed_beside_a_list_loop_that_gives_the_same_ids(measure):
     row = measure(samples=500, repeats=1)

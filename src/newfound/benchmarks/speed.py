@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from newfound.benchmarks import cache_speed, code_speed, journal_speed, score_speed, training_speed
-from newfound.benchmarks._plain import prototype_loop
-from newfound.benchmarks._timing import SpeedRow, in_turn, spread, timed
+from newfound.benchmarks import (
+    cache_speed,
+    code_speed,
+    encoder_speed,
+    evidence_speed,
+    journal_speed,
+    pipeline_speed,
+    score_speed,
+    search_speed,
+    startup_speed,
+    training_speed,
+)
+from newfound.benchmarks._timing import SpeedRow
 from newfound.errors import SettingsError
 from newfound.progress import Reporter
 
@@ -49,36 +57,14 @@ def run_speed(
     return rows
 
 
-def observe_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
-    """`observe` against the bare matrix product and maximum of the same growing sizes, and the plain loop's ids."""
-    from newfound.discovery import PrototypeDictionary
-
-    rng = np.random.default_rng(0)
-    features = _unit(rng.standard_normal((samples, 512), dtype=np.float32))
-    known = _unit(rng.standard_normal((100, 512), dtype=np.float32))
-    threshold, block = 0.1485, 256  # random features found about 6,000 categories at this cut
-    reference, plain_seconds = timed(lambda: prototype_loop(known, features, threshold))
-    sizes = [100 + int(n) for n in np.cumsum(reference[1])[::block]]
-    prototypes = np.concatenate([known, features[reference[1]]])
-
-    def bare() -> None:
-        for start, size in zip(range(0, samples, block), sizes, strict=True):
-            (features[start : start + block] @ prototypes[:size].T).max(axis=1)
-
-    def ours() -> np.ndarray:
-        return PrototypeDictionary(known, threshold=threshold).observe(features).category
-
-    same = bool(np.array_equal(ours(), reference[0]))
-    fast, slow, ratios = in_turn(ours, bare, repeats)
-    return SpeedRow(
-        "observe", samples / fast, samples / slow, "samples/s", *spread(ratios), "at least 0.5 of the bare product",
-        f"100 known growing to {100 + int(reference[1].sum())}; ids equal to the plain loop: {same}; "
-        f"the plain loop: {samples / plain_seconds:.0f} samples/s",
-    )  # fmt: skip
-
-
 STAGES: dict[str, Callable[[], SpeedRow]] = {
-    "observe": observe_speed,
+    "observe": search_speed.observe_speed,
+    "observe-clustered": search_speed.observe_clustered_speed,
+    "observe-one": search_speed.observe_one_speed,
+    "observe-random-large": search_speed.observe_random_large_speed,
+    "dictionary-memory": search_speed.dictionary_memory,
+    "evidence": evidence_speed.evidence,
+    "evidence-clustered": evidence_speed.evidence_clustered,
     "codes": code_speed.exact_codes,
     "codes-near": code_speed.near_codes,
     "score": score_speed.scoring,
@@ -88,16 +74,29 @@ STAGES: dict[str, Callable[[], SpeedRow]] = {
     "cached-epoch": training_speed.cached_epoch,
     "mkee-tokens": training_speed.creation_in_tokens,
     "mkee-pixels": training_speed.creation_in_pixels,
+    "decoder": pipeline_speed.decoder,
+    "encoder-onnx": encoder_speed.onnx_encoder,
+    "encoder-openvino": encoder_speed.openvino_encoder,
+    "encoder-int8": encoder_speed.int8_encoder,
+    "allocator": startup_speed.allocator,
+    "one-image": pipeline_speed.one_image,
+    "one-image-observe": pipeline_speed.one_image_observed,
+    "pipeline": pipeline_speed.pipeline,
+    "import": startup_speed.importing,
+    "help": startup_speed.helping,
     "journal": journal_speed.prototype_entering,
     "journal-evidence": journal_speed.evidence_entering,
     "journal-open": journal_speed.opening,
     "journal-writers": journal_speed.writers,
 }
 ON_REQUEST: dict[str, Callable[[], SpeedRow]] = {
+    "observe-real": search_speed.observe_real_speed,
+    "observe-clustered-million": search_speed.observe_clustered_million_speed,
+    "observe-one-million": search_speed.observe_one_million_speed,
     "cached-epoch-vit": training_speed.cached_epoch_vit,
+    "encoder-onnx-vit": encoder_speed.onnx_vit,
+    "encoder-openvino-vit": encoder_speed.openvino_vit,
+    "encoder-int8-pets": encoder_speed.int8_cost,
+    "start": startup_speed.starting,
     "journal-open-full": journal_speed.opening_with_features,
 }
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

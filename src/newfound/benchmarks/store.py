@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from newfound.errors import DataError
 
 FILE = "cells.jsonl"
@@ -44,6 +42,8 @@ class Store:
 
     def add(self, result: Result) -> None:
         """Append a result and wait until it is on disk. Raises DataError if it cannot be written."""
+        from filelock import FileLock
+
         line = json.dumps(result, allow_nan=False, sort_keys=True) + "\n"
         try:
             with FileLock(self._locks / "write.lock"), self.path.open("ab+") as file:
@@ -61,6 +61,8 @@ class Store:
 
         Raises DataError if there can be no lock.
         """
+        from filelock import FileLock, Timeout
+
         lock = FileLock(self._locks / f"{key}.lock", timeout=-1 if wait else 0)
         try:
             lock.acquire()

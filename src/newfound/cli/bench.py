@@ -8,27 +8,17 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli import bench_decisions, bench_scale, bench_studies
+from newfound.cli import bench_decisions, bench_growth, bench_scale, bench_studies
 from newfound.cli._common import AsJson, print_json, print_table, say, watcher
 from newfound.files import write_text
 
-app = typer.Typer(no_args_is_help=True)
-
-
-@app.callback()
-def bench() -> None:
-    """Measure newfound on this machine, and the paper's tables and figures on your data.
-
-    \bnewfound bench list
-    newfound bench table1 pets/ --protocol pets --out results/
-    newfound bench report results/
-    newfound bench speed
-    """
+app = typer.Typer()
 
 
 bench_studies.add_to(app)
 app.command(rich_help_panel="Beyond the paper")(bench_decisions.decisions)
 app.command()(bench_scale.scale)
+app.command()(bench_growth.growth)
 
 
 @app.command()
