@@ -171,14 +171,14 @@ def test_a_small_data_set_is_still_recognised_under_the_default_preset(fit_tiny,
 def test_what_a_rehearsal_chose_is_recorded_and_used(fit_tiny, pictures):
     run = fit_tiny(pictures(kinds=4, each=5), method="baseline", preset="default")
     chosen = run.config["rehearsed"]
-    assert set(chosen) == {"between", "reconsider_at", "inflate", "evidence_temperature"}
+    assert set(chosen) == {"reconsider_at", "inflate", "evidence_temperature"}
     assert {name: getattr(run.method.settings, name) for name in chosen} == chosen
     assert run.method.settings.temperature == 0.07, "a loss's temperature is none of its business"
     state = run.dictionary().state()
     assert state["reconsider_at"] == min(chosen["reconsider_at"], run.threshold)
     assert state["temperature"] == chosen["evidence_temperature"]
-    assert [name for trial in run.config["threshold"]["trials"] for name in trial].count("score") == 6
-    assert run.config["settings"]["between"] == "rehearsed", "what was asked for stays on record"
+    assert [name for trial in run.config["threshold"]["trials"] for name in trial].count("score") == 4
+    assert run.config["settings"]["reconsider_at"] == "rehearsed", "what was asked for stays on record"
 
 
 def copies(sizes: list[int]) -> LabelledImages:
@@ -421,8 +421,8 @@ def test_precisions_that_would_change_the_frozen_trunk_are_refused(fit_tiny, pic
         fit_tiny(pictures(kinds=2, each=3), precision=precision)
 
 
-def test_training_on_several_devices_is_refused_while_it_is_not_here(fit_tiny, pictures):
-    with pytest.raises(SettingsError, match="one process"):
+def test_several_devices_are_refused_where_the_program_cannot_be_run_again(fit_tiny, pictures):
+    with pytest.raises(SettingsError, match="not one to run again"):
         fit_tiny(pictures(kinds=2, each=3), accelerator="cpu", devices=2)
 
 

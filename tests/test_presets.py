@@ -85,9 +85,21 @@ def test_the_default_keeps_away_from_the_rate_that_collapses_other_backbones():
 def test_the_default_weighs_evidence_and_lets_a_rehearsal_choose_how():
     default = resolved("default")
     assert default.dictionary == "bayesian"
-    assert (default.share, default.between, default.reconsider_at) == ("rehearsed",) * 3
+    assert (default.share, default.reconsider_at) == ("rehearsed",) * 2
+    assert default.between is None, "it goes by the number of classes, of which a rehearsal has half"
     assert resolved("default", method="slc").dictionary == "prototypes", "leaders are no Gaussians"
     assert resolved("default", method="closed").dictionary == "prototypes", "a closed set weighs nothing"
+
+
+def test_settings_of_the_evidence_are_the_presets_own_only_where_evidence_is_weighed():
+    weighed, plain = resolved("default"), get_method("ltc").settings_class()
+    assert (weighed.between, weighed.alone) != (plain.between, plain.alone)
+    for cosines in (resolved("default", dictionary="prototypes"), resolved("default", threshold="adaptive")):
+        assert (cosines.between, cosines.alone) == (plain.between, plain.alone), "results would seem to be others"
+    asked = resolved("default", between=0.3, alone=-20.0)
+    assert (asked.between, asked.alone) == (0.3, -20.0)
+    paper = resolved("paper", dictionary="bayesian", threshold="rehearsed")
+    assert (paper.between, paper.alone) == (plain.between, plain.alone)
 
 
 def test_a_threshold_learnt_as_a_cosine_brings_cosines_with_it():

@@ -227,6 +227,43 @@ def test_what_was_learnt_is_kept_unless_giving_it_up_is_better(encoder, pictures
     assert rehearsed(encoder, pictures, share="rehearsed").share == 1.0
 
 
+def scenes_of(encoder, pictures, method, **settings):
+    images, labels = pictures(4, 6)
+    targets = np.array([int(label[-1]) for label in labels])
+    cls, fabric = get_method(method), Fabric(accelerator="cpu", devices=1)
+    values = cls.settings_class(**{"batch_size": 16, "views": 2, "cached": True} | settings)
+    return play(encoder, images, targets, cls, values, [1.0], seed=0, fabric=fabric, draws=1)[1.0]
+
+
+def test_a_draw_that_took_a_training_is_streamed_in_several_orders_and_their_mean_counts(
+    encoder, pictures, monkeypatch
+):
+    (scene,) = scenes_of(encoder, pictures, "baseline", epochs=1, dictionary="bayesian")
+    played = []
+
+    def judge(dictionary, names, readings, labels, miscount):
+        played.append((labels.tolist(), readings))
+        return float(len(played))
+
+    monkeypatch.setattr("newfound.rehearsal._score", judge)
+    curve = scene.curve({}, np.array([0.0, 10.0]))
+    orders = [labels for labels, _ in played]
+    assert len(orders) == 6  # three orders at two thresholds
+    assert orders[0::2] == orders[1::2], "thresholds are compared on the same streams"
+    assert orders[0] == scene.cast.labels.tolist()
+    assert len({tuple(order) for order in orders}) == 3
+    assert curve.tolist() == [3.0, 4.0]  # the means of 1, 3, 5 and of 2, 4, 6
+    _, _, readings = scene.reading({})
+    for labels, rows in played:
+        pairs = sorted((label, row.tobytes()) for label, row in zip(labels, rows, strict=True))
+        assert pairs == sorted((label, row.tobytes()) for label, row in zip(orders[0], readings, strict=True))
+
+
+def test_draws_that_cost_no_training_and_cosines_have_one_order(encoder, pictures):
+    assert [s.orders for s in scenes_of(encoder, pictures, "frozen", epochs=0, dictionary="bayesian")] == [1]
+    assert [s.orders for s in scenes_of(encoder, pictures, "baseline", epochs=1)] == [1]
+
+
 def test_a_perfect_dictionary_scores_one_and_a_closed_one_less():
     features = np.eye(4, dtype=np.float32)[[0, 0, 1, 2, 2, 3]]
     labels, names = np.array([10, 10, 11, 12, 12, 13]), np.array([10, 11])

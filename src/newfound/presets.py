@@ -39,6 +39,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "eps": 0.05, "relative_step": True, "min_lambda": 0.3, "eta": 1.0,
     },
 }  # fmt: skip
+# Where a preset weighs evidence. With cosines these settings mean nothing, and results shall not depend on them.
+WEIGHING: dict[str, dict[str, Any]] = {"default": {"between": None, "alone": -100.0}}
 _IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 SHORT: dict[str, Any] = {"epochs": 15, "warmup_epochs": 1, "cached": True, "views": 8, "space": "tokens"}
 
@@ -68,6 +70,8 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
     if (overrides.get("threshold") or values.get("threshold")) == "adaptive" and "centre" in values:
         # A threshold learnt on plain cosines is one for plain cosines.
         values |= {"centre": False, "dictionary": "prototypes"}
+    if (overrides.get("dictionary") or values.get("dictionary")) == "bayesian":
+        values |= {k: v for k, v in WEIGHING.get(preset, {}).items() if k in fields}
     hints = get_type_hints(cls)
     return cls(**(values | {k: v for k, v in overrides.items() if v is not None or _fits(None, hints[k])}))
 

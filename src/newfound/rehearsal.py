@@ -33,6 +33,7 @@ _WORTH = 0.01  # by how much another setting must be better than the one that is
 _TEMPERATURES = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 _ONLINE = ("reconsider_at", "evidence_temperature")  # settings that change neither what is taught nor what is read
 _PLAYED_EVERY = 100  # second thoughts in a rehearsal, whose streams are short
+_ORDERS = 3  # of a stream whose draw took a training: what evidence founds depends on what comes first
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ def play(
             f"({MIN_CLASSES} classes of {MIN_IMAGES} images are needed)"
         )
     before = copy.deepcopy(encoder.backbone.tail_state())
+    orders = _ORDERS if settings.epochs and getattr(settings, "dictionary", None) == "bayesian" else 1
     scenes: dict[float, list[Scene]] = {share: [] for share in shares}
     for draw in range(draws):
         rng = np.random.default_rng((seed, 77, draw))
@@ -136,7 +138,7 @@ def play(
         for share in shares:
             encoder.backbone.model.load_state_dict(after, strict=False)
             blend_tail(encoder.backbone, before, share)
-            scenes[share].append(Scene.of(encoder, method, cast))
+            scenes[share].append(Scene.of(encoder, method, cast, orders))
         encoder.backbone.model.load_state_dict(before, strict=False)
     return scenes
 
@@ -211,14 +213,15 @@ class Scene:
     taught: Tensor
     stream: Tensor
     read: dict = field(default_factory=dict)  # what was taught and read, by the settings it depends on
+    orders: int = 1  # in which the stream is played: the one it was dealt in, and others
 
     @classmethod
-    def of(cls, encoder: Encoder, method: Method, cast: _Cast) -> Scene:
+    def of(cls, encoder: Encoder, method: Method, cast: _Cast, orders: int = 1) -> Scene:
         method.eval()
         taught, stream = (
             torch.from_numpy(encoder.features(images)).to(encoder.device) for images in (cast.taught, cast.stream)
         )
-        return cls(method, cast, taught, stream)
+        return cls(method, cast, taught, stream, orders=orders)
 
     def measured(self, settings: Mapping[str, Any]) -> dict[str, float]:
         """What the images that were held out tell the method of those that it learnt."""
@@ -239,12 +242,15 @@ class Scene:
         return method, *self.read[key]
 
     def curve(self, settings: Mapping[str, Any], grid: np.ndarray) -> np.ndarray:
-        """The score at each threshold."""
+        """The score at each threshold, a mean over orders of the stream."""
         method, known, readings = self.reading(settings)
-        dictionaries = (method.dictionary(known, cut) for cut in grid.tolist())
-        return np.array(
-            [_score(each, self.cast.names, readings, self.cast.labels, method.miscount) for each in dictionaries]
-        )
+        names, labels, cuts, worse = self.cast.names, self.cast.labels, grid.tolist(), method.miscount
+        curves = []
+        for k in range(self.orders):
+            order = np.random.default_rng(k).permutation(len(labels)) if k else np.arange(len(labels))
+            rows, classes = readings[order], labels[order]
+            curves.append([_score(method.dictionary(known, cut), names, rows, classes, worse) for cut in cuts])
+        return np.mean(curves, axis=0)
 
     def trust(self, settings: Mapping[str, Any], cut: float) -> float | None:
         """How far probabilities are from what comes true (the Brier score); None for a dictionary without any."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound.discovery import BayesianDictionary, TwoCovariance, class_sums, scatter
+from newfound.discovery.two_covariance import usual_between
 from newfound.errors import FeatureError, SettingsError
 from newfound.features import unit
 from newfound.method import get_method
@@ -66,6 +67,20 @@ def test_the_spread_between_is_drawn_by_its_share_towards_the_mean():
     expected = (plain.spread + plain.spread.mean()) / 2
     assert plain.spread.min() > 0.01, "none was lifted to the least that a spread can be"
     assert drawn.spread == pytest.approx(expected, rel=1e-6)
+
+
+@given(st.integers(1, 10_000), st.integers(1, 10_000))
+def test_the_more_classes_show_how_classes_differ_the_less_is_assumed(one, other):
+    few, many = sorted((one, other))
+    assert 0.05 <= usual_between(many) <= usual_between(few) <= 0.25
+
+
+def test_without_a_share_the_number_of_classes_decides():
+    assert usual_between(100) == pytest.approx(0.125)  # 1 / (4 + 100 / 25)
+    features, targets = crowds(classes=25)
+    usual, fifth, other = (TwoCovariance.fit(features, targets, between=share) for share in (None, 0.2, 0.15))
+    assert usual.spread == pytest.approx(fifth.spread, rel=1e-12)  # 1 / (4 + 25 / 25)
+    assert other.spread != pytest.approx(usual.spread, rel=1e-3)
 
 
 @settings(max_examples=15)

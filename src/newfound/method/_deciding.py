@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -178,7 +178,7 @@ class ByEvidence:
             choices.pop("reconsider_at", None)
         return choices
 
-    def _number(self, name: str) -> float:
+    def _number(self, name: str) -> Any:
         value = getattr(self.settings, name)
         return _REHEARSED[name][0] if value == "rehearsed" else value
 

@@ -33,7 +33,8 @@ class PrototypeSettings(Settings):
         merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
     With dictionary="bayesian"
         dimensions, within, between, inflate: of the model (`newfound.discovery.TwoCovariance`); `between` can be
-            "rehearsed", and a rehearsal of a method that learns measures `inflate` too.
+            "rehearsed", None goes by the number of classes, and a rehearsal of a method that learns measures `inflate`
+            too.
         alone, reconsider_every, reconsider_at, memory, merge_at, learn_known, concentration, discount: of the
             dictionary; `reconsider_at` can be "rehearsed".
         evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own); a rehearsal
@@ -48,7 +49,7 @@ class PrototypeSettings(Settings):
     merge_every: int | None = None
     dimensions: int = 512
     within: float = 0.5
-    between: float | Literal["rehearsed"] = "rehearsed"
+    between: float | Literal["rehearsed"] | None = "rehearsed"
     inflate: float = 1.0
     alone: float | None = -20.0
     reconsider_every: int | None = 250
