@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,15 @@ from newfound.errors import JournalError, SettingsError
 from newfound.images import content_of
 from newfound.journal import editing
 from newfound.journal.book import Book
-from newfound.journal.journal import Journal, Writer
+from newfound.journal.journal import Journal
 from newfound.journal.keeper import Keeper
 from newfound.journal.rows import EventRow, SightingRow
+from newfound.journal.writing import Writer
 from newfound.remote_files import is_url
 from newfound.sightings import Category, Sighting
+
+if TYPE_CHECKING:
+    from newfound.naming import Proposal
 
 EXEMPLARS = 8  # images shown of each category
 
@@ -135,6 +139,15 @@ class Curator:
         """All that happened to categories, oldest first: by people, and by the dictionary itself."""
         return self.keeper.journal.events(limit=limit)
 
+    def propose_names(self, vocabulary: str | os.PathLike[str] | Iterable[str], **options: Any) -> list[Proposal]:
+        """Names for discovered categories out of a list of words, by CLIP; changes nothing: `newfound.naming.propose`.
+
+        `newfound.naming.give_names` gives categories the names that are sure enough.
+        """
+        from newfound.naming import propose
+
+        return propose(self, vocabulary, **options)
+
     def forget(self, images: Iterable[Any]) -> EventRow:
         """Erase images from the journal for good: their names, features and answers. Every id stays valid.
 
@@ -212,7 +225,7 @@ class Curator:
 def reference(item: Any) -> str | None:
     """What a journal calls an image: its URL or whole path, or where a picture in memory says it is from, if any."""
     if is_url(item):
-        return item
+        return str(item)
     if isinstance(item, (str, os.PathLike)):
         return os.path.abspath(os.fsdecode(item))
     source = getattr(item, "filename", None)

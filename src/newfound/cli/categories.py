@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from newfound.cli import naming
 from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print_json, print_table, say
 from newfound.cli._journal import Actor, Where, clock, curating, named_images
 from newfound.files import new_file
@@ -125,6 +126,9 @@ def rename(ctx: typer.Context, category: Id, name: Annotated[str, typer.Argument
     with ctx.obj.open() as curator:
         found = curator.rename(category, name)
     say(f"category {found.id} is now {found.name}")
+
+
+app.command("name")(naming.name)
 
 
 @app.command()
