@@ -31,6 +31,7 @@ FIRST_CLASS = {
     "vit_base_patch14_dinov2.lvd142m": "ViT-B/14, DINOv2",
     "vit_base_patch16_siglip_224.webli": "ViT-B/16, SigLIP",
 }
+_Call = tuple[nn.Module, dict[str, Any]]  # a part of a model, and the keywords it is called with
 _CONTAINERS = ("blocks", "stages", "layers", "features")
 _CPU_CHUNK = 32  # images: larger batches leave the processor's caches and run at half the speed
 _MIN_SHARE = 0.01  # a unit that counts as a block holds at least this share of the parameters
@@ -81,7 +82,7 @@ class Backbone(nn.Module):
             parameter.requires_grad_(id(parameter) in (after | heads) - before)
         self.eval()
 
-    def _stop_here(self, _module: nn.Module, args: tuple, _kwargs: dict) -> None:
+    def _stop_here(self, _module: nn.Module, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         if getattr(self._stop, "on", False):
             raise _Reached(args[0])
 
@@ -256,7 +257,7 @@ class _Reached(Exception):
         self.tokens = tokens
 
 
-def _execution(model: Any, size: int) -> tuple[list[nn.Module], list[tuple[nn.Module, dict]]]:
+def _execution(model: Any, size: int) -> tuple[list[nn.Module], list[_Call]]:
     """The blocks a model is made of, and the order in which `forward_features` calls its parts.
 
     Order is recorded, not assumed: hooks note each top-level part (containers of blocks opened up) with its keyword
@@ -266,7 +267,7 @@ def _execution(model: Any, size: int) -> tuple[list[nn.Module], list[tuple[nn.Mo
     for name, child in model.named_children():
         opened = name in _CONTAINERS and isinstance(child, nn.Sequential | nn.ModuleList) and len(child) > 1
         parts.extend(child.children() if opened else [child])
-    calls: list[tuple[nn.Module, dict]] = []
+    calls: list[_Call] = []
     hooks = [
         part.register_forward_pre_hook(lambda module, _args, kw: calls.append((module, kw)), with_kwargs=True)
         for part in parts
@@ -287,7 +288,7 @@ def _execution(model: Any, size: int) -> tuple[list[nn.Module], list[tuple[nn.Mo
     return units, calls
 
 
-def _head_parameters(model: nn.Module, chain: list[tuple[nn.Module, dict]]) -> list[nn.Parameter]:
+def _head_parameters(model: nn.Module, chain: list[_Call]) -> list[nn.Parameter]:
     """Parameters of the parts that only `forward_head` uses: pooling, a last norm, CLIP's projection."""
     called = {id(p) for module, _ in chain for p in module.parameters()}
     own = {id(p) for p in model._parameters.values() if p is not None}  # class token, position embedding: trunk

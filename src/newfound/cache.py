@@ -33,7 +33,7 @@ class TokenCache:
         max_bytes: the bound, kept by :meth:`trim`; None takes ``NEWFOUND_CACHE_GIB`` (20).
     """
 
-    def __init__(self, folder: str | os.PathLike | None = None, max_bytes: int | None = None) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None = None, max_bytes: int | None = None) -> None:
         self.folder = Path(folder) if folder is not None else default_folder()
         self.max_bytes = max_bytes if max_bytes is not None else _limit_from_environment()
         try:

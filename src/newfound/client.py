@@ -112,11 +112,13 @@ class Client:
 
     def undo(self) -> dict[str, Any]:
         """Take back what a person did last; says what that was."""
-        return self._ask("POST", "/v1/undo")
+        event: dict[str, Any] = self._ask("POST", "/v1/undo")
+        return event
 
     def status(self) -> dict[str, Any]:
         """What the service runs, and how much it has seen."""
-        return self._ask("GET", "/v1/status")
+        status: dict[str, Any] = self._ask("GET", "/v1/status")
+        return status
 
     def events(self, since: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """What happens from now on, or from a position on, as kind and details; it never ends by itself."""
@@ -242,7 +244,8 @@ def _bytes(item: Any) -> bytes:
     if isinstance(item, (bytes, bytearray, memoryview)):
         return bytes(item)
     if hasattr(item, "read"):
-        return item.read()
+        content: bytes = item.read()
+        return content
     from newfound.images import open_image
 
     out = io.BytesIO()

@@ -20,7 +20,8 @@ from PIL import Image
 
 from newfound import hf_datasets
 from newfound.errors import DataError, ImageError, MissingFileError
-from newfound.images import find_images, is_array, is_image_path, open_image
+from newfound.files import is_image_path
+from newfound.images import find_images, is_array, open_image
 from newfound.tables import SEPARATORS, read_table
 from newfound.tables import write_csv as write_csv
 

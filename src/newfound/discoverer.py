@@ -14,9 +14,9 @@ from newfound.datasets import is_finite, iter_source
 from newfound.discovery import Dictionary
 from newfound.errors import JournalError
 from newfound.journal import Journal, editing
+from newfound.journal.answers import Image
 from newfound.journal.book import Book
 from newfound.journal.catalogue import Catalogue
-from newfound.journal.keeper import Image
 from newfound.journal.rows import SightingRow
 from newfound.sightings import Sighting
 
@@ -31,9 +31,9 @@ class Encodes(Protocol):
 
     batch: int
 
-    def stream(self, items: Iterable, block: int | None = None) -> Iterator[Block]: ...
+    def stream(self, items: Iterable[Any], block: int | None = None) -> Iterator[Block]: ...
 
-    def contents(self, items: Sequence) -> list[bytes | None]: ...
+    def contents(self, items: Sequence[Any]) -> list[bytes | None]: ...
 
 
 class Discoverer(Curator):

@@ -29,7 +29,7 @@ _DECODERS = 2  # threads that decode ahead of the encoder
 class Block:
     """Some images of a stream with their features; an image that could not be read has its error and no row."""
 
-    items: list
+    items: list[Any]
     features: np.ndarray  # float32 [number readable, dimension]
     rows: list[int | None]  # for each item, its row in `features`
     errors: list[NewfoundError | None]
@@ -63,10 +63,10 @@ class Encoder:
             with torch.inference_mode():
                 self.dimension = read(torch.ones(1, self.backbone.dim, device=self.device)).shape[1]
 
-    def stream(self, items: Iterable, block: int | None = None) -> Iterator[Block]:
+    def stream(self, items: Iterable[Any], block: int | None = None) -> Iterator[Block]:
         """Features of a stream, block by block, in order; reads two blocks ahead, and nothing in blocks of one."""
         size = block or self.batch
-        pending: list = []
+        pending: list[tuple[Any, Any]] = []
         for item, tokens in _ahead(items, self._tokens_or_pixels, depth=2 * size if size > 1 else 1):
             pending.append((item, tokens))
             if len(pending) == size:
@@ -75,11 +75,11 @@ class Encoder:
         if pending:
             yield self._block(pending)
 
-    def contents(self, items: Sequence) -> list[bytes | None]:
+    def contents(self, items: Sequence[Any]) -> list[bytes | None]:
         """The hashes of images' contents; None for one that cannot be read."""
         return [content_of(item) for item in items]
 
-    def features(self, items: Sequence, progress: Progress | None = None) -> np.ndarray:
+    def features(self, items: Sequence[Any], progress: Progress | None = None) -> np.ndarray:
         """Features of a finite list, all of which must be readable (the first error is raised)."""
         features, _, errors = self.readable(items, progress)
         for error in errors.values():
@@ -87,7 +87,7 @@ class Encoder:
         return features
 
     def readable(
-        self, items: Sequence, progress: Progress | None = None
+        self, items: Sequence[Any], progress: Progress | None = None
     ) -> tuple[np.ndarray, list[int], dict[int, NewfoundError]]:
         """Features of the images of a list that can be read, their positions, and the errors of the others."""
         parts, seen = [np.zeros((0, self.dimension), np.float32)], 0
@@ -109,7 +109,7 @@ class Encoder:
                 return None, torch.from_numpy(np.array(stored))
         return key or "", self.views.centre(open_image(item))
 
-    def _block(self, pending: list) -> Block:
+    def _block(self, pending: list[tuple[Any, Any]]) -> Block:
         errors = [tokens if isinstance(tokens, NewfoundError) else None for _, tokens in pending]
         good = [i for i, error in enumerate(errors) if error is None]
         fresh = [i for i in good if pending[i][1][0] is not None]
@@ -147,7 +147,7 @@ class Encoder:
             return (features if self._read is None else self._read(features)).float().cpu().numpy()
 
     def cached_views(
-        self, items: Sequence, count: int, seed: int, progress: Progress | None = None
+        self, items: Sequence[Any], count: int, seed: int, progress: Progress | None = None
     ) -> list[str]:
         """Make sure that `count` random views of each image are in the cache; returns the keys, one an image."""
         cache = self.cache
@@ -204,7 +204,7 @@ def half_or_float(tokens: Tensor) -> Tensor:
     return small if bool(torch.isfinite(small).all()) else tokens
 
 
-def _ahead(items: Iterable, work: Callable, depth: int) -> Iterator[tuple[Any, Any]]:
+def _ahead(items: Iterable[Any], work: Callable[[Any], Any], depth: int) -> Iterator[tuple[Any, Any]]:
     """Map in threads, in order, at most `depth` ahead; a NewfoundError becomes the item's result."""
 
     def guarded(item: object) -> object:
@@ -214,7 +214,7 @@ def _ahead(items: Iterable, work: Callable, depth: int) -> Iterator[tuple[Any, A
             return error
 
     with ThreadPoolExecutor(_DECODERS) as pool:
-        waiting: deque[tuple[object, Future]] = deque()
+        waiting: deque[tuple[object, Future[Any]]] = deque()
         try:
             for item in items:
                 waiting.append((item, pool.submit(guarded, item)))

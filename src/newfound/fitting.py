@@ -24,7 +24,7 @@ from newfound.features import Encoder
 from newfound.images import content_hash
 from newfound.launching import launch, make_fabric, together
 from newfound.logs import TensorBoardLog
-from newfound.method import Settings, get_method
+from newfound.method import Method, Settings, get_method
 from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, with_settings
@@ -41,7 +41,7 @@ def fit(
     *,
     method: str = "ltc",
     backbone: str = backbone_models.DEFAULT,
-    out: str | os.PathLike | None = None,
+    out: str | os.PathLike[str] | None = None,
     epochs: int | None = None,
     seed: int = 0,
     preset: str = "default",
@@ -51,7 +51,7 @@ def fit(
     image_size: int | None = None,
     bundle: bool = False,
     overwrite: bool = False,
-    cache: str | os.PathLike | None = None,
+    cache: str | os.PathLike[str] | None = None,
     accelerator: str = "auto",
     devices: int | str = 1,
     num_nodes: int = 1,
@@ -136,7 +136,7 @@ def fit(
 
 def _config(
     method: str, preset: str, resolved: Settings, model: backbone_models.Backbone, image_size: int | None, seed: int,
-    precision: str, labelled: LabelledImages, skipped: list,
+    precision: str, labelled: LabelledImages, skipped: list[tuple[str, str]],
 ) -> dict[str, Any]:  # fmt: skip
     """What a run is made from."""
     return {
@@ -158,7 +158,10 @@ def _config(
     }  # fmt: skip
 
 
-def _train(config, settings, labelled: LabelledImages, encoder: Encoder, fabric, checkpoint, reporter) -> Run:
+def _train(
+    config: dict[str, Any], settings: Any, labelled: LabelledImages, encoder: Encoder, fabric: Any,
+    checkpoint: Checkpoint | None, reporter: Reporter,
+) -> Run:  # fmt: skip
     items, targets, seed = list(labelled.items), labelled.targets, config["seed"]
     method_class = get_method(config["method"])
     if settings.cached and settings.epochs:
@@ -227,14 +230,14 @@ def _varies(labelled: LabelledImages) -> bool:
     return any(first.setdefault(target, found) != found for found, target in hashes)
 
 
-def _share(settings, chosen: Rehearsal | None) -> float:
+def _share(settings: Settings, chosen: Rehearsal | None) -> float:
     share = getattr(settings, "share", 1.0)
     if isinstance(share, str):
         return chosen.share if chosen else 1.0
     return float(share)
 
 
-def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:
+def _threshold(settings: Any, method: Method, chosen: Rehearsal | None) -> dict[str, Any]:
     """The cut of a run and where it came from."""
     if not method.discovers:
         return {"value": -1.0, "rule": "closed set: nothing is new"}
@@ -252,7 +255,7 @@ def _threshold(settings, method, chosen: Rehearsal | None) -> dict[str, Any]:
     return {"value": float(settings.threshold), "rule": "fixed by setting"}
 
 
-def _prepare(out: str | os.PathLike | None, overwrite: bool) -> Path | None:
+def _prepare(out: str | os.PathLike[str] | None, overwrite: bool) -> Path | None:
     if out is None:
         return None
     folder = Path(out)
@@ -272,7 +275,9 @@ def _prepare(out: str | os.PathLike | None, overwrite: bool) -> Path | None:
     return folder
 
 
-def _readable(data: LabelledImages, encoder: Encoder, fabric, reporter: Reporter) -> tuple[LabelledImages, list]:
+def _readable(
+    data: LabelledImages, encoder: Encoder, fabric: Any, reporter: Reporter
+) -> tuple[LabelledImages, list[tuple[str, str]]]:
     """The images that can be read, and (name, reason) of the others; their tokens are in the cache afterwards."""
     with reporter.stage("reading images", len(data)) as progress:
         divide(list(data.items), fabric, encoder.readable)

@@ -36,7 +36,8 @@ class Row:
         if cell is None:
             raise ValueError("the row has no image")
         if cell.get("bytes"):
-            return cell["bytes"]
+            content: bytes = cell["bytes"]
+            return content
         return _file_bytes(cell["path"])
 
 
@@ -159,7 +160,8 @@ def _file_bytes(path: str) -> bytes:
     import fsspec
 
     with fsspec.open(path, "rb") as file:
-        return file.read()
+        content: bytes = file.read()
+    return content
 
 
 __all__ = ["Row", "columns", "image_rows", "is_hf_dataset"]

@@ -6,9 +6,10 @@ import csv
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> None:
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a CSV file and put it in place as a whole."""
     part = path.with_name(path.name + ".part")
     with part.open("w", newline="", encoding="utf-8") as file:

@@ -16,6 +16,7 @@ import csv
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ class Run:
 
     @property
     def threshold(self) -> float:
-        return self.config["threshold"]["value"]
+        return float(self.config["threshold"]["value"])
 
     @property
     def label(self) -> str:
@@ -91,7 +92,7 @@ class Run:
 
     def discoverer(
         self,
-        journal: str | os.PathLike | None = None,
+        journal: str | os.PathLike[str] | None = None,
         *,
         threshold: float | None = None,
         actor: str | None = None,
@@ -166,7 +167,7 @@ class Run:
             orders=orders, seed=seed, class_order=class_order, threshold=threshold, max_clusters=max_clusters,
         )  # fmt: skip
 
-    def read_stream(self, data: Any, reporter: Reporter | None = None) -> tuple[np.ndarray, list]:
+    def read_stream(self, data: Any, reporter: Reporter | None = None) -> tuple[np.ndarray, list[Any]]:
         """What the dictionary is given for each readable image of a labelled data set, and the images' labels."""
         stream = load_dataset(data)
         with (reporter or Reporter()).stage("encoding the stream", len(stream)) as progress:
@@ -176,7 +177,7 @@ class Run:
     def score_stream(
         self,
         features: np.ndarray,
-        labels: list,
+        labels: list[Any],
         *,
         orders: int = 3,
         seed: int = 0,
@@ -203,7 +204,7 @@ class Run:
         """How little features resemble any known class: minus the best score (s_max), the AUROC's input."""
         return -self.dictionary().predict(features).score
 
-    def save(self, folder: str | os.PathLike, *, bundle: bool = False) -> Path:
+    def save(self, folder: str | os.PathLike[str], *, bundle: bool = False) -> Path:
         """Write the run; with `bundle` the trunk too, so that loading needs no other source of weights."""
         folder = Path(folder)
         backbone = self.encoder.backbone
@@ -233,7 +234,7 @@ class Run:
         self.folder = folder
         return folder
 
-    def export(self, folder: str | os.PathLike, **options: Any) -> Exported:
+    def export(self, folder: str | os.PathLike[str], **options: Any) -> Exported:
         """Write the run as ONNX with a script that needs no newfound. See `newfound.export.export_run`."""
         from newfound.export import export_run
 
@@ -245,11 +246,11 @@ class Run:
 
 
 def load(
-    folder: str | os.PathLike,
+    folder: str | os.PathLike[str],
     *,
     weights: str | None = None,
     cache: TokenCache | None = None,
-    runtime: str | os.PathLike = "torch",
+    runtime: str | os.PathLike[str] = "torch",
     revision: str | None = None,
     token: str | None = None,
 ) -> Run:
@@ -330,7 +331,7 @@ def load(
     return run
 
 
-def _restore_method(folder: Path, config: dict, tensors: dict, dim: int, classes: int) -> Method:
+def _restore_method(folder: Path, config: dict[str, Any], tensors: dict[str, Any], dim: int, classes: int) -> Method:
     head = {k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")}
     try:
         cls = get_method(config["method"])
@@ -342,7 +343,9 @@ def _restore_method(folder: Path, config: dict, tensors: dict, dim: int, classes
     return method
 
 
-def _restore_backbone(folder: Path, config: dict, tensors: dict, where: str | None) -> backbone_models.Backbone:
+def _restore_backbone(
+    folder: Path, config: dict[str, Any], tensors: dict[str, Any], where: str | None
+) -> backbone_models.Backbone:
     described = config["backbone"]
     for name in ("name", "tune_blocks", "weights", "image_size", "trunk_hash"):
         if name not in described:
@@ -372,7 +375,7 @@ def _restore_backbone(folder: Path, config: dict, tensors: dict, where: str | No
     return backbone
 
 
-def _check_version(folder: Path, config: dict) -> None:
+def _check_version(folder: Path, config: dict[str, Any]) -> None:
     found = _field(folder, config, "format")
     if not isinstance(found, int) or found > FORMAT:
         raise RunError(
@@ -381,7 +384,7 @@ def _check_version(folder: Path, config: dict) -> None:
         )
 
 
-def _field(folder: Path, config: dict, name: str) -> Any:
+def _field(folder: Path, config: dict[str, Any], name: str) -> Any:
     if not isinstance(config, dict) or name not in config:
         raise RunError(f"{folder / 'config.json'} has no {name!r}: it is damaged or not newfound's.")
     return config[name]
@@ -406,7 +409,7 @@ def _write_json(path: Path, value: Any) -> None:
     _replace(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
-def _replace(path: Path, write) -> None:
+def _replace(path: Path, write: Callable[[Path], Any]) -> None:
     part = path.with_name(path.name + ".part")
     write(part)
     os.replace(part, path)

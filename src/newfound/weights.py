@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -81,7 +82,7 @@ def load_file(model: nn.Module, path: Path, name: str) -> None:
     model.load_state_dict({key: state[key] for key in wanted if key in state}, strict=False)
 
 
-def from_hub(create, name: str) -> nn.Module:
+def from_hub(create: Callable[..., nn.Module], name: str) -> nn.Module:
     """Let timm fetch pretrained weights; a failure becomes a message that says what can be done instead."""
     try:
         return create(pretrained=True)
@@ -109,7 +110,7 @@ def tensors_hash(tensors: Iterable[tuple[str, Tensor]]) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> Any:
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file as load_safetensors

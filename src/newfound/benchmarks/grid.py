@@ -16,9 +16,10 @@ from pathlib import Path
 
 import torch
 
-from newfound.benchmarks.cells import Cell, Setup, Variant
+from newfound.benchmarks.cells import Cell, Setup
 from newfound.benchmarks.cost import Estimate
 from newfound.benchmarks.store import Result, Store
+from newfound.benchmarks.studies import Variant
 from newfound.errors import NewfoundError, SettingsError, WeightsError
 from newfound.progress import Reporter
 

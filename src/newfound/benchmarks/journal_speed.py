@@ -20,8 +20,9 @@ from newfound.benchmarks._streams import Stream
 from newfound.benchmarks._timing import SpeedRow, in_turn, timed
 from newfound.benchmarks.writers import BACKBONE, BLOCK, PIXELS, Round, started
 from newfound.journal import Journal, Position, SightingRow
+from newfound.journal.answers import Image
 from newfound.journal.book import Book, feature_bytes, stored
-from newfound.journal.keeper import Image, Keeper
+from newfound.journal.keeper import Keeper
 from newfound.journal.rows import pack_sighting
 
 _COLUMNS = 14  # of the table of sightings

@@ -22,7 +22,7 @@ from newfound.discoverer import Discoverer
 from newfound.discovery import PrototypeDictionary
 from newfound.images import open_image
 from newfound.journal import Journal
-from newfound.journal.keeper import Image as Entry
+from newfound.journal.answers import Image as Entry
 
 _KNOWN = 100  # categories that the dictionary starts from
 

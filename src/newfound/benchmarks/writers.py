@@ -110,7 +110,8 @@ def main(where: str, number: int, backbone: str) -> None:
     import torch
 
     from newfound.journal import Journal
-    from newfound.journal.keeper import Image, Keeper
+    from newfound.journal.answers import Image
+    from newfound.journal.keeper import Keeper
 
     torch.set_num_threads(1)
     encoder, rng = make_encoder(backbone), np.random.default_rng(number)

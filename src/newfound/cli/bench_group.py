@@ -14,8 +14,8 @@ from typer.core import TyperGroup
 class _FilledLater(TyperGroup):
     _filled: dict[str, Any] | None = None
 
-    @property
-    def commands(self) -> dict[str, Any]:  # type: ignore[override]
+    @property  # type: ignore[override]
+    def commands(self) -> dict[str, Any]:
         if self._filled is None:
             from newfound.cli import bench
 

@@ -60,7 +60,7 @@ def named_right(
     old = np.array([label in known_labels for label in classes], bool)[class_codes]
     number = {label: code for code, label in enumerate(classes)}
     own = np.array([number.get(value, -1) for value in values], np.int64)[cluster_codes]
-    right = old & ~marked & (own == class_codes)
+    right: Mask = old & ~marked & (own == class_codes)
     new = np.flatnonzero(~old & marked)
     if new.size:
         table = Table.of(cluster_codes[new], class_codes[new], len(values), len(classes))

@@ -100,7 +100,8 @@ def _search(chooser: Codes, choice: Codes, choosers: int, choices: int, weight: 
     rows = np.concatenate([[0], ends]).astype(np.int32)
     graph = csr_matrix((values, columns, rows), shape=(choosers, choices + choosers))
     _, chosen = min_weight_full_bipartite_matching(graph, maximize=True)
-    return np.asarray(chosen)[chooser] == choice
+    taken: Mask = np.asarray(chosen)[chooser] == choice
+    return taken
 
 
 def normalised_mutual_information(table: Table) -> float:

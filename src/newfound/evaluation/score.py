@@ -51,7 +51,8 @@ class Scores:
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as nested dicts, ready for JSON: None instead of NaN."""
-        return _without_nan(asdict(self))
+        figures: dict[str, Any] = _without_nan(asdict(self))
+        return figures
 
 
 def score(

@@ -39,12 +39,14 @@ class StreamResult:
     @property
     def mean(self) -> dict[str, Any]:
         """The mean of each figure, shaped as :meth:`Scores.as_dict`; None where an order lacks the figure."""
-        return _combine([s.as_dict() for s in self.scores], statistics.fmean)
+        figures: dict[str, Any] = _combine([s.as_dict() for s in self.scores], statistics.fmean)
+        return figures
 
     @property
     def std(self) -> dict[str, Any]:
         """The standard deviation over the orders (n - 1 in its denominator; 0 for one order), as `mean`."""
-        return _combine([s.as_dict() for s in self.scores], _spread)
+        figures: dict[str, Any] = _combine([s.as_dict() for s in self.scores], _spread)
+        return figures
 
     @property
     def standing_mean(self) -> dict[str, Any] | None:

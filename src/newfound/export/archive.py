@@ -110,7 +110,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not path.is_file() or not (folder / ENCODER).is_file():
         raise MissingFileError(f"{folder} holds no export: it is a folder that `newfound export` wrote.")
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if settings["format"] > _FORMAT:
             raise DataError(f"{folder} was exported by a newer newfound; update newfound.")
         return {"encoder": settings["encoder"], "precision": settings["precision"]} | settings

@@ -34,7 +34,7 @@ class Database:
         wait: seconds to wait for others' locks.
     """
 
-    def __init__(self, where: str | os.PathLike | None, *, read_only: bool = False, wait: float = 30.0) -> None:
+    def __init__(self, where: str | os.PathLike[str] | None, *, read_only: bool = False, wait: float = 30.0) -> None:
         self.read_only, self.wait = read_only, wait
         self._turn = threading.RLock()  # writers of this process queue here, and in memory also its readers
         self._thread = threading.local()  # .connection: this thread's transaction, while it writes

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -17,7 +18,7 @@ from newfound.errors import JournalError
 _IDLE = 60  # seconds after which the server ends a transaction whose process does nothing
 
 
-def parse(where: str | os.PathLike | None) -> Path | URL | None:
+def parse(where: str | os.PathLike[str] | None) -> Path | URL | None:
     """A file, a server, or None for memory. Raises JournalError if it is neither, without showing a password."""
     if where is None:
         return None
@@ -92,7 +93,7 @@ def postgres_engine(url: URL, wait: float) -> Engine:
         raise JournalError('a journal in PostgreSQL needs a driver: pip install "newfound[postgres]"') from error
 
     @event.listens_for(engine, "connect")
-    def limits(connection, record) -> None:
+    def limits(connection: Any, _record: Any) -> None:
         # The server probes its side too: it then ends the transaction of a machine that has vanished.
         settings = {
             "lock_timeout": max(1, round(wait * 1000)), "idle_in_transaction_session_timeout": _IDLE * 1000,

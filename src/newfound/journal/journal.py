@@ -32,7 +32,7 @@ class Journal(Reader):
         self.name = database.name  # for messages; without a password
 
     @classmethod
-    def open(cls, where: str | os.PathLike | None, *, read_only: bool = False, wait: float = 30.0) -> Journal:
+    def open(cls, where: str | os.PathLike[str] | None, *, read_only: bool = False, wait: float = 30.0) -> Journal:
         """Open a journal, and create it if there is none.
 
         Args:

@@ -17,9 +17,10 @@ from newfound.journal import editing
 from newfound.journal.answers import Entered, Image, rows_of
 from newfound.journal.book import Book, lookup_in, stored
 from newfound.journal.entering import Decided, decide, runners_up_for
-from newfound.journal.journal import Journal, Writer
+from newfound.journal.journal import Journal
 from newfound.journal.rebuilding import Rebuilding
 from newfound.journal.rows import EventRow, Position, SightingRow
+from newfound.journal.writing import Writer
 
 T = TypeVar("T")
 

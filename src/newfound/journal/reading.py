@@ -81,7 +81,7 @@ class Reader(ABC):
     def taught(self) -> bytes:
         """What the newest model knew before it saw anything. Raises JournalError if the journal is empty."""
         with self._reading() as connection:
-            state = connection.scalar(select(models.c.taught).order_by(models.c.id.desc()).limit(1))
+            state: bytes | None = connection.scalar(select(models.c.taught).order_by(models.c.id.desc()).limit(1))
         if state is None:
             raise JournalError(f"{self.name} is empty: no model has written to it.")
         return state

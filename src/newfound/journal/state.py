@@ -32,10 +32,10 @@ def from_bytes(data: bytes) -> dict[str, Any]:
     """
     try:
         arrays = load(data)
-        state = json.loads(arrays.pop(_PLAIN).tobytes())
+        state: dict[str, Any] = json.loads(arrays.pop(_PLAIN).tobytes())
         for path, array in arrays.items():
             *folders, name = path.split("/")
-            place = state
+            place: Any = state
             for folder in folders:
                 place = place[folder]
             place[name] = array

@@ -88,17 +88,17 @@ class Findings:
         self._base.close()
 
     def __len__(self) -> int:
-        return self._base.execute("SELECT count(*) FROM things").fetchone()[0]
+        return int(self._base.execute("SELECT count(*) FROM things").fetchone()[0])
 
     @property
     def has_boxes(self) -> bool:
         """Whether any thing is a part of its picture."""
-        return self._base.execute("SELECT EXISTS (SELECT 1 FROM things WHERE box != '')").fetchone()[0] == 1
+        return bool(self._base.execute("SELECT EXISTS (SELECT 1 FROM things WHERE box != '')").fetchone()[0])
 
     @property
     def has_wholes(self) -> bool:
         """Whether any thing is all of its picture."""
-        return self._base.execute("SELECT EXISTS (SELECT 1 FROM things WHERE box = '')").fetchone()[0] == 1
+        return bool(self._base.execute("SELECT EXISTS (SELECT 1 FROM things WHERE box = '')").fetchone()[0])
 
     def pictures(self, *, frames: bool = False) -> Iterator[Picture]:
         """All pictures by path; without `frames` those of videos, which are no files, are left out and counted."""
