@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 APT    := chromium postgresql
 
-.PHONY: demo test test-all setup setup-test system lint clean
+.PHONY: demo test test-all docs setup setup-test system lint clean
 demo: setup
 	$(BIN)/newfound demo
 
@@ -15,6 +15,11 @@ test: setup-test
 test-all: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest
+
+# Pages in site/, with the reference of all classes; nothing is fetched once the tools are here.
+docs: setup
+	@$(BIN)/python -c "import material, mkdocstrings_handlers.python" 2>/dev/null || $(BIN)/python -m pip install --quiet --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir site
 
 setup: $(VENV)/.ready
 setup-test: $(VENV)/.ready-test system
@@ -39,4 +44,4 @@ lint: setup-test
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist newfound-demo
+	rm -rf $(VENV) build dist site newfound-demo

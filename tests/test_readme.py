@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from doc_pages import train_briefly
 from PIL import Image
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
@@ -21,6 +22,7 @@ def test_the_five_lines_of_python_recognise_and_discover(tmp_path, monkeypatch, 
     Image.fromarray(picture(0, 50)).save(tmp_path / "incoming" / "a.png")
     Image.fromarray(np.zeros((24, 24, 3), np.uint8)).save(tmp_path / "incoming" / "b.png")
     monkeypatch.chdir(tmp_path)
+    train_briefly(monkeypatch)
     exec(compile(blocks("python")[0], "README.md", "exec"), {})
     lines = capsys.readouterr().out.strip().splitlines()
     assert [Path(line.split()[0]).name for line in lines] == ["a.png", "b.png"]
