@@ -121,3 +121,14 @@ def test_threads_limits_pytorch_and_blas():
     environment = os.environ | {"OMP_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.split() == ["1", "1"]
+
+
+def test_long_work_says_once_a_minute_how_far_it_is_where_no_bar_can_be_drawn(monkeypatch, capsys):
+    from newfound.cli import _common
+
+    clock = iter([0.0, 30.0, 61.0, 61.0, 70.0])  # start, a step, a step that is told of (and when), a step
+    monkeypatch.setattr(_common.time, "monotonic", lambda: next(clock))
+    with _common.watcher().stage("learning", 400) as progress:
+        for _ in range(3):
+            progress(100)
+    assert capsys.readouterr().err == "learning: 200 of 400\n"

@@ -6,7 +6,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +20,7 @@ from newfound.files import write_text
 from newfound.progress import BarReporter, Reporter
 
 FAILED, MISUSED, PARTLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+_SAY_EVERY = 60.0  # seconds
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, for machines.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same result.")]
@@ -98,10 +101,23 @@ def warn(message: str) -> None:
 
 
 class _LineReporter(Reporter):
-    """Says what a person should see and draws no bars, which only litter a log."""
+    """Says what a person should see, and of long work once a minute how far it is; bars would only litter a log."""
 
     def say(self, message: str) -> None:
         say(message)
+
+    @contextmanager
+    def stage(self, title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        done, told = 0, time.monotonic()
+
+        def progress(count: int) -> None:
+            nonlocal done, told
+            done += count
+            if time.monotonic() - told >= _SAY_EVERY:
+                told = time.monotonic()
+                say(f"{title}: {done:,} of {total:,}" if total else f"{title}: {done:,}")
+
+        yield progress
 
 
 def watcher() -> Reporter:
