@@ -51,3 +51,29 @@ def test_a_run_asks_the_allocator_before_its_backbone_makes_a_pass(run_folder, m
     monkeypatch.setattr(backbone, "create", lambda *given, **named: steps.append("backbone") or create(*given, **named))
     run.load(run_folder)
     assert steps[:2] == ["allocator", "backbone"]
+
+
+_IN_A_THREAD = """
+import platform, resource, threading
+from newfound._memory import keep_large_allocations
+agreed = keep_large_allocations()
+import numpy as np
+
+def faults(times):
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(times):
+        [np.ones(5 * 10**6) for _ in range(3)]  # together more than an arena's heap of 64 MB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start
+
+told = []
+thread = threading.Thread(target=lambda: told.extend((faults(2), faults(10))))
+thread.start()
+thread.join()
+print(told[1] if agreed else 0)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+def test_what_a_thread_has_freed_is_not_faulted_in_again():
+    done = subprocess.run([sys.executable, "-c", _IN_A_THREAD], capture_output=True, text=True, timeout=60)
+    assert int(done.stdout) < 500, done.stderr  # with an arena of its own: thousands

@@ -11,7 +11,7 @@ import ctypes
 import os
 import sys
 
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # from glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8  # from glibc's malloc.h
 _KEEP_BYTES = 2**31 - 1  # the largest value that mallopt's int takes
 
 
@@ -23,4 +23,6 @@ def keep_large_allocations() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # musl has no mallopt
         return False
-    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _KEEP_BYTES))
+    # One arena for all threads: the heaps of others end at 64 MB and are unmapped as soon as they are empty.
+    asked = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _KEEP_BYTES), (_M_ARENA_MAX, 1))
+    return all(bool(mallopt(name, value)) for name, value in asked)
