@@ -16,7 +16,9 @@ from functools import partial
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
+from browsing import chromium, tab, visit
 from PIL import Image
 
 from newfound.run import Run, load
@@ -162,3 +164,53 @@ def process() -> Iterator:
     yield start
     for one in started:
         one.kill()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def shown(serving, tmp_path_factory, png):
+    """A server for all tests here: they find what they need, and leave the categories kind0, kind1 and kind2."""
+    with serving(tmp_path_factory.mktemp("page")) as running:
+        for number in range(10, 14):
+            assert running.observe(*(png(kind, number) for kind in (0, 1, 3))).status_code == 200
+        yield running
+
+
+@pytest.fixture
+def at(browser, shown):
+    """at(place, **options): a context with a page that has loaded a view."""
+
+    @contextmanager
+    def opened(place: str = "#/", **options):
+        with tab(browser, shown.url, **options) as page:
+            visit(page, place)
+            yield page
+
+    return opened
+
+
+@pytest.fixture
+def borderline(shown, picture):
+    """borderline(number): a picture under just so much noise that its score is within 0.01 of the cut."""
+
+    def make(number: int) -> bytes:
+        clear = picture(0, number)
+        noise = np.random.default_rng(0).uniform(0, 255, clear.shape)
+        low, high = 0.0, 0.5  # with half of the noise it is recognised no more
+        for _ in range(20):
+            share = (low + high) / 2
+            out = io.BytesIO()
+            Image.fromarray(np.round((1 - share) * clear + share * noise).astype(np.uint8)).save(out, "PNG")
+            files = [("images", ("between.png", out.getvalue(), "image/png"))]
+            (told,) = shown.client.post("/v1/predict", files=files).json()["sightings"]
+            if 0 < told["score"] - told["cut"] < 0.01:
+                break
+            low, high = (share, high) if told["score"] > told["cut"] else (low, share)
+        return out.getvalue()
+
+    return make

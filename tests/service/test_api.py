@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import time
+from dataclasses import replace
 
 import pytest
 from PIL import Image
+
+from newfound.crops import Box, Crop
 
 
 def test_what_is_observed_comes_back_in_order_and_is_in_the_journal(server, png):
@@ -160,6 +163,26 @@ def test_thumbnails_are_small_jpegs_that_may_be_kept(seen):
     assert Image.open(io.BytesIO(whole.content)).size == (24, 24)
 
 
+def test_the_thumbnail_of_a_crop_shows_what_is_inside_its_box(server, tmp_path):
+    frame = Image.new("RGB", (200, 100), "red")
+    frame.paste("blue", (100, 0, 200, 100))
+    frame.save(tmp_path / "frame.png")
+    right_half = Crop(str(tmp_path / "frame.png"), Box(0.5, 0.0, 0.5, 1.0))
+    (told,) = server.service.discoverer.observe([right_half])
+    answer = server.client.get(f"/v1/sightings/{told.number}/thumbnail")
+    shown = Image.open(io.BytesIO(answer.content))
+    assert shown.size == (100, 100)
+    assert shown.getpixel((2, 50)) == pytest.approx((0, 0, 254), abs=3)
+    assert server.client.get(f"/v1/sightings/{told.number}/image").status_code == 200
+
+
+def test_no_picture_is_fetched_from_elsewhere(server, png):
+    server.observe(png(0, 1)).raise_for_status()
+    (row,) = server.service.journal.sightings([0])
+    for image in ("http://127.0.0.1:9/frame.jpg", "http://127.0.0.1:9/frame.jpg#xywh=percent:0,0,50,50"):
+        assert server.service.store.source_of(replace(row, image=image, content=None)) is None
+
+
 def test_an_image_that_is_gone_is_a_drawing_with_404(filled, tmp_path):
     for file in (tmp_path / "images").rglob("*.png"):
         file.unlink()
@@ -232,6 +255,16 @@ def test_the_page_and_its_files_are_served(quiet):
     assert page.headers["content-type"].startswith("text/html")
     assert quiet.client.get("/assets/index.html").status_code == 200
     assert quiet.client.get("/assets/../app.py").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/assets/main.js"])
+def test_a_browser_keeps_the_page_and_asks_whether_it_has_changed(quiet, path):
+    answer = quiet.client.get(path)
+    assert answer.headers["cache-control"] == "no-cache"
+    again = quiet.client.get(path, headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["cache-control"] == "no-cache"
+    assert quiet.client.get(path, headers={"If-None-Match": '"another"'}).content == answer.content
 
 
 def test_what_is_not_there_is_404_in_the_shape_of_all_errors(seen):

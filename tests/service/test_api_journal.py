@@ -38,13 +38,6 @@ def test_a_page_has_the_members_of_parts_by_number_wherever_they_were_answered(j
     assert journal.count_members([1], since=3) == 4
 
 
-def test_facts_tell_where_sightings_are_now(journal):
-    facts = [fact for some in journal.facts(chunk=5) for fact in some]
-    assert [fact.part for fact in facts] == [1, 1, 2, 1, 1, 2, 0, 1, 2, 0, 1, 2]
-    assert facts[2] == (2, 2, True, 0.5, 0.4, ((7, 0.25),), 102.0)
-    assert [fact.number for some in journal.facts(4, 7, chunk=2) for fact in some] == [4, 5, 6]
-
-
 class _Shelf:
     owner = (0, 1, 2)
 

@@ -90,6 +90,41 @@ def test_beyond_the_queue_requests_are_refused_whole_until_there_is_room(batcher
     batcher.submit(Job(["h", "i"])).result(30)
 
 
+@pytest.fixture
+def patient(slow):
+    """A queue that would wait longer than any test for a request that is on its way."""
+    batcher = Batcher(slow, Limits(queue=8, batch=4, wait=300.0), Metrics())
+    batcher.start()
+    yield batcher
+    slow.go.set()
+    batcher.stop()
+
+
+def test_who_is_alone_does_not_wait_for_others(patient, slow):
+    slow.go.set()
+    assert patient.submit(Job(["a"])).result(30)[0].image == "a"
+
+
+def test_a_batch_waits_for_a_request_that_is_being_read(patient, slow):
+    slow.go.set()
+    with patient.expecting() as arrived:
+        first = patient.submit(Job(["a"]))
+        assert not slow.begun.wait(0.05)
+        second = patient.submit(Job(["b"]))
+        arrived()
+        first.result(30)
+        second.result(30)
+    assert slow.calls == [("observe", ["a", "b"])]
+    assert patient.submit(Job(["c"])).result(30)[0].image == "c"  # it is expected once, and has arrived once
+
+
+def test_a_request_that_cannot_be_read_is_not_waited_for(patient, slow):
+    slow.go.set()
+    with patient.expecting():  # and its client went away: it never says that it has arrived
+        first = patient.submit(Job(["a"]))
+    assert first.result(30)[0].image == "a"
+
+
 def test_a_failure_is_told_to_those_it_hit_and_the_next_are_served(batcher, slow):
     _busy(batcher, slow)
     broken, beside = batcher.submit(Job(["broken"])), batcher.submit(Job(["x"]))

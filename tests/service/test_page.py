@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
 import pytest
-from browsing import chromium, drop, expect, findings, needs_chromium, tab, visit, wait_for_pictures
-from PIL import Image
+from browsing import drop, expect, findings, needs_chromium, tab, visit, wait_for_pictures
 
 pytestmark = needs_chromium
 VIEWS = ("#/", "#/category/0", "#/map", "#/stream", "#/doubt")
 HOSTILE = "<img src=x onerror='window.pwned = true'><b>bold</b>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def shown(serving, tmp_path_factory, png):
-    """A server for all tests here: they find what they need, and leave the categories kind0, kind1 and kind2."""
-    with serving(tmp_path_factory.mktemp("page")) as running:
-        for number in range(10, 14):
-            assert running.observe(*(png(kind, number) for kind in (0, 1, 3))).status_code == 200
-        yield running
-
-
-@pytest.fixture
-def at(browser, shown):
-    """at(place, **options): a context with a page that has loaded a view."""
-
-    @contextmanager
-    def opened(place: str = "#/", **options):
-        with tab(browser, shown.url, **options) as page:
-            visit(page, place)
-            yield page
-
-    return opened
 
 
 def discovered(shown) -> list[dict]:
@@ -204,24 +172,8 @@ def test_a_loop_on_the_map_selects_the_images_inside(at, shown):
         expect(page.locator(".selected")).to_be_hidden()
 
 
-def borderline(shown, picture) -> bytes:
-    """A picture under just so much noise that its score is within 0.01 of the cut."""
-    noise = np.random.default_rng(0).uniform(0, 255, picture(0, 50).shape)
-    low, high = 0.0, 0.5  # with half of the noise it is recognised no more
-    for _ in range(20):
-        share = (low + high) / 2
-        out = io.BytesIO()
-        Image.fromarray(np.round((1 - share) * picture(0, 50) + share * noise).astype(np.uint8)).save(out, "PNG")
-        files = [("images", ("between.png", out.getvalue(), "image/png"))]
-        (told,) = shown.client.post("/v1/predict", files=files).json()["sightings"]
-        if 0 < told["score"] - told["cut"] < 0.01:
-            break
-        low, high = (share, high) if told["score"] > told["cut"] else (low, share)
-    return out.getvalue()
-
-
-def test_one_key_decides_what_is_in_doubt_and_another_takes_it_back(at, shown, picture):
-    (seen,) = shown.observe(borderline(shown, picture)).json()["sightings"]
+def test_one_key_decides_what_is_in_doubt_and_another_takes_it_back(at, shown, borderline):
+    (seen,) = shown.observe(borderline(50)).json()["sightings"]
     assert abs(seen["score"] - seen["cut"]) < 0.01
     queue = shown.get("/v1/doubt")
     item, total = queue["items"][0], queue["total"]

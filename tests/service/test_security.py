@@ -154,3 +154,20 @@ def test_pages_may_load_nothing_from_elsewhere_and_no_inline_script(quiet):
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert quiet.client.get(path).headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_error_that_nobody_thought_of_is_answered_as_carefully_as_all_else(quiet, monkeypatch):
+    fine = quiet.client.get("/v1/status")
+
+    def broken(**_):
+        raise RuntimeError("a secret of the machine")
+
+    monkeypatch.setattr(quiet.service.shelves, "now", broken)
+    answer = quiet.client.get("/v1/status")
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "unexpected RuntimeError; the log of the service says more."}
+    own = {"content-length", "content-type", "date"}
+    assert {n: v for n, v in answer.headers.items() if n not in own} == {
+        n: v for n, v in fine.headers.items() if n not in own
+    }
+    assert "content-security-policy" in answer.headers

@@ -163,11 +163,11 @@ def _parts(images: int, backbone: str) -> Iterator[Parts]:
 
     model = create(backbone, weights="random")  # what it costs does not depend on what it has learnt
     with tempfile.TemporaryDirectory() as folder:
-        paths = [_photo(Path(folder) / f"{number:05d}.jpg", number) for number in range(images)]
+        paths = [photo(Path(folder) / f"{number:05d}.jpg", number) for number in range(images)]
         yield Parts(paths, Encoder(model, Views(model.spec)), Path(folder))
 
 
-def _photo(path: Path, number: int) -> Path:
+def photo(path: Path, number: int) -> Path:
     """Write blotches with some grain: about as many bytes a pixel as a photo has."""
     rng = np.random.default_rng(number)
     width, height = _SIZE

@@ -11,8 +11,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +95,15 @@ class Measured:
     def refused(self) -> int:
         return sum(len(one.sent.refused) for one in self.rounds)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the single requests, for machines."""
+        told = ("rate", "ratio", "clients_share", "corrected")
+        rounds = [asdict(one.parts) | {name: getattr(one, name) for name in told} for one in self.rounds]
+        return {
+            "backbone": self.backbone, "clients": self.clients, "rounds": rounds, "refused": self.refused,
+            "loaded": _quantiles(self.loaded), "alone": _quantiles(self.alone),
+        }  # fmt: skip
+
 
 def serving(images: int = 256, *, clients: int = CLIENTS, repeats: int = 3, backbone: str = DEFAULT) -> SpeedRow:
     """Many clients of a real server that post JPEGs, against decoder, encoder and journal, each alone.
@@ -118,15 +127,15 @@ def serving(images: int = 256, *, clients: int = CLIENTS, repeats: int = 3, back
 
 def measure(images: int = 256, *, clients: int = CLIENTS, repeats: int = 3, backbone: str = DEFAULT) -> Measured:
     """Rounds of the parts alone and of all clients at once, and one client by itself."""
-    from newfound.benchmarks.pipeline_speed import _photo
-    from newfound.benchmarks.startup_speed import _write_run
+    from newfound.benchmarks.pipeline_speed import photo
+    from newfound.benchmarks.startup_speed import write_run
     from newfound.run import load
 
     found = Measured(backbone, clients)
     with tempfile.TemporaryDirectory() as kept:
         folder = Path(kept)
-        _write_run(folder / "run", backbone)
-        photos = [_photo(folder / f"{number:05d}.jpg", number) for number in range(images)]
+        write_run(folder / "run", backbone)
+        photos = [photo(folder / f"{number:05d}.jpg", number) for number in range(images)]
         run = load(folder / "run")
         with server(folder / "run") as address, sender(address, photos) as send:
             send(clients, clients)  # warms up
@@ -143,7 +152,7 @@ def alone(run: Run, photos: list[Path], folder: Path) -> Parts:
     import torch
 
     from newfound.images import open_image
-    from newfound.journal.keeper import Image
+    from newfound.journal.answers import Image
 
     encoder: Any = run.encoder
     starts = range(0, len(photos), _BATCH)
@@ -178,9 +187,13 @@ def server(run: Path) -> Iterator[tuple[str, int]]:
     process = subprocess.Popen([sys.executable, "-m", "newfound", *command], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
-        line = process.stderr.readline()
-        if " at http://" not in line:
-            raise SettingsError(f"the service does not start: {(line + process.stderr.read()).strip()}")
+        told = ""
+        for line in process.stderr:
+            told += line
+            if " at http://" in line:
+                break
+        else:
+            raise SettingsError(f"the service does not start: {told.strip()}")
         host, _, port = line.split(" at http://")[1].split()[0].rpartition(":")
         yield host, int(port)
     finally:
@@ -193,14 +206,10 @@ def sender(address: tuple[str, int], photos: list[Path]) -> Iterator[Any]:
     """send(clients, images): has a process of clients post images, and gives what it has Sent."""
     host, port = address
     command = [sys.executable, "-m", "newfound.benchmarks.service_clients", host, str(port), *map(str, photos)]
-    with ExitStack() as stack:
-        process = stack.enter_context(
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        )
-        stack.callback(process.terminate)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        asked, told = process.stdin, process.stdout
+        asked, told = process.stdin, process.stdout  # the end of its input ends it
         told.readline()  # ready
 
         def send(clients: int, images: int) -> Sent:
@@ -216,4 +225,8 @@ def sender(address: tuple[str, int], photos: list[Path]) -> Iterator[Any]:
 
 def percentiles(seconds: list[float]) -> str:
     """The median and the 99th percentile, in milliseconds."""
-    return " / ".join(f"{1000 * value:.1f}" for value in np.quantile(seconds, [0.5, 0.99])) if seconds else "-"
+    return " / ".join(f"{1000 * value:.1f}" for value in _quantiles(seconds).values())
+
+
+def _quantiles(seconds: list[float]) -> dict[str, float]:
+    return {f"p{share}": float(np.quantile(seconds, share / 100)) for share in (50, 99)} if seconds else {}

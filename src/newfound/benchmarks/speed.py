@@ -17,6 +17,8 @@ from newfound.benchmarks import (
     pipeline_speed,
     score_speed,
     search_speed,
+    service_pages,
+    service_speed,
     startup_speed,
     training_speed,
 )
@@ -82,6 +84,7 @@ STAGES: dict[str, Callable[[], SpeedRow]] = {
     "one-image": pipeline_speed.one_image,
     "one-image-observe": pipeline_speed.one_image_observed,
     "pipeline": pipeline_speed.pipeline,
+    "serve": service_speed.serving,
     "import": startup_speed.importing,
     "help": startup_speed.helping,
     "journal": journal_speed.prototype_entering,
@@ -97,6 +100,7 @@ ON_REQUEST: dict[str, Callable[[], SpeedRow]] = {
     "encoder-onnx-vit": encoder_speed.onnx_vit,
     "encoder-openvino-vit": encoder_speed.openvino_vit,
     "encoder-int8-pets": encoder_speed.int8_cost,
+    "serve-pages": service_pages.first_pages,
     "start": startup_speed.starting,
     "journal-open-full": journal_speed.opening_with_features,
 }

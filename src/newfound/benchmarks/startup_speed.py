@@ -70,7 +70,7 @@ def _more_than_nothing(stage: str, command: Sequence[str], name: str, repeats: i
 def starting(repeats: int = 3, *, backbone: str = DEFAULT) -> SpeedRow:
     """`newfound discover` until its first answer, against timm's model with the run's weights loaded into it."""
     with tempfile.TemporaryDirectory() as folder:
-        image = _write_run(Path(folder) / "run", backbone)
+        image = write_run(Path(folder) / "run", backbone)
         ours = ("-m", "newfound", "discover", str(Path(folder) / "run"), str(image), "--in-memory")
         bare = ("-c", _WEIGHTS, str(Path(folder) / "run" / "model.safetensors"), backbone)
         pairs = [(_first_line(ours)[1], _first_line(bare)) for _ in range(repeats + 1)][1:]
@@ -112,7 +112,7 @@ def allocator(repeats: int = 5, *, backbone: str = DEFAULT, batch: int = 32, pas
     )  # fmt: skip
 
 
-def _write_run(folder: Path, backbone: str) -> Path:
+def write_run(folder: Path, backbone: str) -> Path:
     """Write a run that has its weights with it, and return an image that it has not seen."""
     import numpy as np
     from PIL import Image

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli import bench_decisions, bench_growth, bench_scale, bench_studies
+from newfound.cli import bench_decisions, bench_growth, bench_scale, bench_serve, bench_studies
 from newfound.cli._common import AsJson, print_json, print_table, say, watcher
 from newfound.files import write_text
 
@@ -19,6 +19,7 @@ bench_studies.add_to(app)
 app.command(rich_help_panel="Beyond the paper")(bench_decisions.decisions)
 app.command()(bench_scale.scale)
 app.command()(bench_growth.growth)
+app.command()(bench_serve.serve)
 
 
 @app.command()

@@ -6,7 +6,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import NamedTuple
 
 from sqlalchemy import Connection, Select, func, select
 
@@ -23,18 +22,6 @@ from newfound.journal.rows import (
     unpack_event,
 )
 from newfound.journal.schema import events, models, places, sightings, snapshots
-
-
-class Fact(NamedTuple):
-    """What there is to tell of a sighting without its image and its feature; `part` is where it is now."""
-
-    number: int
-    part: int
-    created: bool
-    score: float | None
-    cut: float | None
-    runners_up: tuple[tuple[int, float], ...]
-    time: float
 
 
 class Reader(ABC):
@@ -182,23 +169,6 @@ class Reader(ABC):
             ]
             chosen = sorted(found, reverse=newest_first)[:limit]
             return fetch(connection, all_of(False, newest_first).where(sightings.c.number.in_(chosen)))
-
-    def facts(self, start: int = 0, stop: int | None = None, chunk: int = 5000) -> Iterator[list[Fact]]:
-        """What is known of the sightings from `start` to before `stop`, by number, in lists; a transaction each."""
-        s, now = sightings.c, func.coalesce(places.c.part, sightings.c.part)
-        query = select(s.number, now, s.created, s.score, s.cut, s.runners_up, s.time).order_by(s.number)
-        query = query.join_from(sightings, places, places.c.sighting == s.number, isouter=True)
-        while stop is None or start < stop:
-            size = chunk if stop is None else min(chunk, stop - start)
-            with self._reading() as connection:
-                rows = connection.execute(query.where(s.number >= start).limit(size)).all()
-            if not rows:
-                return
-            yield [
-                Fact(number, part, bool(created), score, cut, tuple(map(tuple, json.loads(others or "[]"))), time)
-                for number, part, created, score, cut, others, time in rows
-            ]
-            start = rows[-1][0] + 1
 
     def place(self, numbers: Iterable[int]) -> dict[int, int]:
         """The part each sighting is in now: that of its answer unless it was moved."""

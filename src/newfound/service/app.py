@@ -48,5 +48,5 @@ def create_app(service: Service) -> FastAPI:
     def docs(request: Request) -> HTMLResponse:
         return HTMLResponse(api_page(app.openapi(), str(request.base_url)))
 
-    app.add_middleware(Guard, settings=service.settings)
+    app.add_middleware(Guard, settings=service.settings, courtesy=service.courtesy)
     return app

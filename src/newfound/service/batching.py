@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,12 +49,35 @@ class Batcher:
         self._discoverer, self._limits, self._metrics = discoverer, limits, metrics
         self._jobs: deque[Job] = deque()
         self._waiting = 0  # images
+        self._expected = 0  # requests that are being read
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="newfound-batches", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+
+    @contextmanager
+    def expecting(self) -> Iterator[Callable[[], None]]:
+        """For as long as a request is being read: a batch that is not full waits for it, for a moment.
+
+        Gives what says that its images are in the queue; leaving the block says so too.
+        """
+        here = True
+        with self._changed:
+            self._expected += 1
+
+        def arrived() -> None:
+            nonlocal here
+            with self._changed:
+                self._expected -= here
+                here = False
+                self._changed.notify_all()
+
+        try:
+            yield arrived
+        finally:
+            arrived()
 
     def submit(self, job: Job) -> Future[list[Sighting]]:
         """Queue the images of a request.
@@ -88,7 +112,7 @@ class Batcher:
         with self._changed:
             self._changed.wait_for(lambda: self._jobs or self._stopping)
             until = time.monotonic() + self._limits.wait
-            while self._waiting < self._limits.batch and not self._stopping:
+            while self._waiting < self._limits.batch and self._expected and not self._stopping:
                 left = until - time.monotonic()
                 if left <= 0:
                     break

@@ -10,6 +10,7 @@ from pathlib import Path
 from newfound.journal.journal import Journal
 from newfound.run import Run
 from newfound.service.batching import Batcher
+from newfound.service.courtesy import Courtesy
 from newfound.service.doubting import margin_of
 from newfound.service.idempotency import Idempotency
 from newfound.service.images_store import ImageStore
@@ -50,7 +51,8 @@ class Service:
         self.about = About(folder.name, **run.about(), classes=len(run.classes))
         self.metrics = Metrics()
         self.store = ImageStore(folder, self.journal)
-        self.overview = Overview(self.journal, margin_of(self.discoverer.dictionary))
+        self.courtesy = Courtesy()
+        self.overview = Overview(self.journal, margin_of(self.discoverer.dictionary), self.courtesy)
         self.shelves = Shelves(self.discoverer, self.overview)
         self.batcher = Batcher(self.discoverer, settings.limits, self.metrics)
         self.idempotency = Idempotency()

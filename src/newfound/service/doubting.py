@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from newfound.discovery import BayesianDictionary
 from newfound.discovery.dictionary import Dictionary
-from newfound.journal.reading import Fact
 from newfound.journal.rows import SightingRow
 
 # How near is near: a likelihood ratio of e^2, about 7, or 0.03 of a cosine.
@@ -21,12 +20,12 @@ def margin_of(dictionary: Dictionary) -> float:
     return _LOG_RATIO if isinstance(dictionary, BayesianDictionary) else _COSINE
 
 
-def is_doubtful(row: Fact | SightingRow) -> bool:
+def is_doubtful(row: SightingRow) -> bool:
     """Whether a sighting was answered with a category although its score is below the cut."""
     return not row.created and row.score is not None and row.cut is not None and row.score < row.cut
 
 
-def is_borderline(row: Fact | SightingRow, margin: float) -> bool:
+def is_borderline(row: SightingRow, margin: float) -> bool:
     """Whether a sighting is doubtful, has a score near the cut, or a runner-up that fits nearly as well."""
     if row.score is None or row.cut is None:  # it was forgotten
         return False

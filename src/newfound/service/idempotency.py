@@ -29,8 +29,11 @@ class Idempotency:
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    async def once(self, key: str | None, body: bytes, work: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def once(self, key: str | None, body: Callable[[], bytes], work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Do the work, or give the answer that the same key has had; an error that invites a retry is not kept.
+
+        Args:
+            body: what tells the request from others, asked for only if there is a key.
 
         Raises:
             Problem: The key is too long, or came with another body before.
@@ -40,7 +43,7 @@ class Idempotency:
         if len(key) > _LONGEST:
             raise Problem(422, f"an Idempotency-Key has at most {_LONGEST} characters.")
         self._drop_old()
-        digest = hashlib.sha256(body).digest()
+        digest = hashlib.sha256(body()).digest()
         entry = self._entries.get(key)
         if entry is not None:
             if entry.body != digest:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from newfound.crops import Crop, crop_at
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.images import content_hash, thumbnail
 from newfound.journal import Journal
@@ -59,6 +60,11 @@ class ImageStore:
         digest = row.content.hex()
         return next(iter(self._folder(digest).glob(f"{digest}{_SEPARATOR}*")), None)
 
+    def source_of(self, row: SightingRow) -> Path | Crop | None:
+        """What the picture of a sighting is made from: a part of a file here, where its image is one; else its file."""
+        local = row.image if row.image is not None and "://" not in row.image else None  # nothing is fetched
+        return crop_at(local) or self.file_of(row)
+
     def small(self, row: SightingRow, size: int) -> bytes | None:
         """A JPEG that fits `size` pixels, made on first use; None if the image is gone or cannot be read."""
         cached = None
@@ -77,9 +83,9 @@ class ImageStore:
         return self._scaled(row, _WHOLE)
 
     def _scaled(self, row: SightingRow, size: int) -> bytes | None:
-        file = self.file_of(row)
+        source = self.source_of(row)
         try:
-            return None if file is None else thumbnail(file, size)
+            return None if source is None else thumbnail(source, size)
         except (ImageError, MissingFileError):
             return None
 

@@ -150,7 +150,7 @@ class _Telling:
 
         self.position = at
         self.messages: list[str] = []
-        self._shelf = shelf
+        self._shelf, self._shelves = shelf, service.shelves
         self._teller = Teller(service, self._shelf)
         self._changed: dict[int, None] = {}
 
@@ -174,9 +174,9 @@ class _Telling:
 
     def changed_categories(self) -> None:
         """Each category once, as it stands now, however often it changed."""
-        for number in self._changed:
-            if number in self._shelf.home:
-                self.messages.append(_message("category", self.position, self._shelf.find(number)))
+        changed = [self._shelf.find(number) for number in self._changed if number in self._shelf.home]
+        for category in self._shelves.filled(self._shelf, changed):
+            self.messages.append(_message("category", self.position, category))
         where = {"sightings": self.position.sightings, "events": self.position.events}
         self.messages.append(_message("position", self.position, where))
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from newfound.journal.journal import Journal
 from newfound.journal.keeper import NOWHERE
-from newfound.journal.reading import Fact
 from newfound.journal.rows import NEWFOUND, EventRow, Position
-from newfound.service.doubting import is_borderline, is_doubtful
+from newfound.service.courtesy import Courtesy
+from newfound.service.doubting import is_borderline
+from newfound.service.scanning import Facts, joined, of_rows, scan
 
 EXEMPLARS = 6
 RECENT = 50  # sightings of a category that its doubt is a share of
@@ -22,41 +23,44 @@ RECENT = 50  # sightings of a category that its doubt is a share of
 class PartFacts:
     """What is known of the sightings in one part of the dictionary: the oldest, the newest, how doubtful of late."""
 
-    first: Fact | None = None
+    first: int | None = None  # its number
+    first_time: float | None = None
     last_time: float | None = None
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT))
     exemplars: list[int] = field(default_factory=list)
 
-    def add(self, fact: Fact, borderline: bool) -> None:
-        """Take in a sighting that is newer than all before."""
-        self.first = self.first or fact
-        self.last_time = fact.time
-        self.recent.append(borderline)
-        if len(self.exemplars) < EXEMPLARS:
-            self.exemplars.append(fact.number)
+    def add(self, facts: Facts) -> None:
+        """Take in sightings, one at least, that are newer than all before."""
+        if self.first is None:
+            self.first, self.first_time = int(facts.number[0]), float(facts.time[0])
+        self.last_time = float(facts.time[-1])
+        self.recent.extend(facts.borderline[-RECENT:].tolist())
+        self.exemplars += facts.number[: EXEMPLARS - len(self.exemplars)].tolist()
 
 
 class Overview:
     """The facts of every part, and the numbers of those sightings that people look for.
 
     The first `catch_up` reads all facts of the journal once, which takes seconds for a million; later ones read what
-    is new. Those who ask in the meantime get what has been read so far.
+    is new. Those who ask in the meantime get the numbers that have been read so far, and `of_parts` looks for itself.
 
     Attributes:
+        parts: the facts of parts that have any sighting; empty until the first look is complete.
         position: how much of the journal has been taken in.
         created, doubtful: the numbers of sightings that founded a category, and that are below the cut.
         borderline: those worth a second look that no person has decided on.
         decided: sightings that a person has put where they are.
     """
 
-    def __init__(self, journal: Journal, margin: float) -> None:
-        self._journal, self._margin = journal, margin
+    def __init__(self, journal: Journal, margin: float, courtesy: Courtesy) -> None:
+        self._journal, self._margin, self._courtesy = journal, margin, courtesy
         self._turn = threading.Lock()  # one thread reads the journal
         self.lock = threading.Lock()  # held for moments, to read or change what is below
         self._begin()
 
     def _begin(self) -> None:
         self.parts: dict[int, PartFacts] = {}
+        self._early: dict[int, PartFacts] = {}  # those asked for before the first look was complete
         self.created: list[int] = []
         self.doubtful: list[int] = []
         self.borderline: list[int] = []
@@ -84,31 +88,46 @@ class Overview:
                 self._begin()
             events = self._journal.events()[: now.events]
         at_first = not self.complete
-        for facts in self._journal.facts(self.position.sightings, now.sightings):
+        if at_first:  # also if an earlier look came to no end
             with self.lock:
-                for fact in facts:
-                    self._add(fact)
-                self.position = Position(facts[-1].number + 1, self.position.events)
+                self._begin()
+        looked: list[Facts] = []
+        for facts, stop in scan(self._journal, self.position.sightings, now.sightings, self._margin):
+            with self.lock:
+                self._note(facts)
+                if not at_first:
+                    _add(self.parts, facts)
+                self.position = Position(stop, self.position.events)
+            looked.append(facts)
+            if at_first:
+                self._courtesy.stand_back()
         for event in events:
             self._follow(event)
-        if not at_first:  # at first, the facts tell where everything is now
+        parts: dict[int, PartFacts] = {}
+        if at_first and looked:  # the facts tell where everything is now
+            _add(parts, joined(looked))
+        elif not at_first:
             for part in sorted(self._touched(events)):
-                self._read_again(part)
+                parts[part] = self._read(part)
         with self.lock:
+            self.parts.update(parts)
+            self._early.clear()
             self.borderline = [number for number in self.borderline if number not in self.decided]
             self.position = now
 
-    def _add(self, fact: Fact) -> None:
-        if fact.score is None:  # it was forgotten
-            return
-        borderline = is_borderline(fact, self._margin)
-        self.parts.setdefault(fact.part, PartFacts()).add(fact, borderline)
-        if fact.created:
-            self.created.append(fact.number)
-        if is_doubtful(fact):
-            self.doubtful.append(fact.number)
-        if borderline and fact.number not in self.decided:
-            self.borderline.append(fact.number)
+    def of_parts(self, parts: Iterable[int]) -> list[PartFacts]:
+        """The facts of those of the parts that have any; as long as the first look lasts, they are read for these."""
+        if self.complete:
+            with self.lock:
+                return [self.parts[part] for part in parts if part in self.parts]
+        early = [self._early.get(part) or self._early.setdefault(part, self._read(part)) for part in parts]
+        return [facts for facts in early if facts.first is not None]
+
+    def _note(self, facts: Facts) -> None:
+        """Keep the numbers that people look for."""
+        self.created += facts.number[facts.created].tolist()
+        self.doubtful += facts.number[facts.doubtful].tolist()
+        self.borderline += [n for n in facts.number[facts.borderline].tolist() if n not in self.decided]
 
     def _follow(self, event: EventRow) -> None:
         """What a person has decided on is no longer in doubt, unless it is taken back."""
@@ -141,18 +160,21 @@ class Overview:
                     placed.update(change["sightings"])
         return (parts | set(self._journal.place(placed).values())) - {NOWHERE}
 
-    def _read_again(self, part: int) -> None:
-        """The facts of a part that sightings have left or joined out of order."""
+    def _read(self, part: int) -> PartFacts:
+        """The facts of a part as the journal has them: the oldest sightings and the newest, by index."""
         oldest = self._journal.page([part], limit=EXEMPLARS)
-        newest = self._journal.page([part], limit=RECENT, newest_first=True)
-        facts = PartFacts(exemplars=[row.number for row in oldest])
+        newest = self._journal.page([part], limit=RECENT, newest_first=True)[::-1]
+        facts = PartFacts()
         if oldest:
-            row = oldest[0]
-            facts.first = Fact(row.number, part, row.created, row.score, row.cut, row.runners_up, row.time)
-            facts.last_time = newest[0].time
-            facts.recent.extend(is_borderline(row, self._margin) for row in reversed(newest))
-        with self.lock:
-            self.parts[part] = facts
+            facts.add(of_rows(oldest, part, self._margin))
+            facts.last_time = newest[-1].time
+            facts.recent = deque((is_borderline(row, self._margin) for row in newest), maxlen=RECENT)
+        return facts
+
+
+def _add(parts: dict[int, PartFacts], facts: Facts) -> None:
+    for part, mine in facts.by_part():
+        parts.setdefault(part, PartFacts()).add(mine)
 
 
 def _holds(numbers: list[int], number: int) -> bool:

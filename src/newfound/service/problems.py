@@ -37,8 +37,13 @@ def problem(status: int, message: str, headers: dict[str, str] | None = None) ->
     return Answer({"error": message}, status, headers)
 
 
+def unexpected(error: Exception) -> Answer:
+    """What is said of an error that nobody thought of."""
+    return problem(500, f"unexpected {type(error).__name__}; the log of the service says more.")
+
+
 def answer_problems(app: FastAPI) -> None:
-    """Let every error that a route raises be answered in the same shape."""
+    """Let every error that is known of be answered in the same shape; the others get as far as the guard."""
 
     @app.exception_handler(Problem)
     async def told(_: Request, error: Problem) -> Answer:
@@ -67,7 +72,3 @@ def answer_problems(app: FastAPI) -> None:
     async def journal(_: Request, error: JournalError) -> Answer:
         log.error("%s", error)
         return problem(503, str(error), {"Retry-After": "5"})
-
-    @app.exception_handler(Exception)
-    async def unexpected(_: Request, error: Exception) -> Answer:
-        return problem(500, f"unexpected {type(error).__name__}; the log of the service says more.")

@@ -97,6 +97,8 @@ def routes(service: Service) -> APIRouter:
 
     def changed(category: int) -> Answer:
         service.follower.wake()
-        return Answer(service.shelves.now().find(category))
+        shelf = service.shelves.now()
+        (made,) = service.shelves.filled(shelf, [shelf.find(category)])
+        return Answer(made)
 
     return router

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Request
@@ -59,8 +61,10 @@ def routes(service: Service, settings: Settings) -> APIRouter:
         answer and is not entered twice. Images that cannot be read make it 422, with their index; the others are
         entered all the same.
         """
-        given = await uploads.read(request, settings)
-        return await service.idempotency.once(idempotency_key, given.digest(), lambda: _observe(service, given))
+        with service.batcher.expecting() as arrived:
+            given = await uploads.read(request, settings)
+            work = partial(_observe, service, given, arrived)
+            return await service.idempotency.once(idempotency_key, given.digest, work)
 
     @router.post(
         "/predict", response_model=schemas.Observed, responses=answers,
@@ -68,9 +72,10 @@ def routes(service: Service, settings: Settings) -> APIRouter:
     )  # fmt: skip
     async def predict(request: Request) -> Answer:
         """Decide on images against the categories as they are; nothing changes. What would be new has no category."""
-        given = await uploads.read(request, settings)
-        items = [image.data for image in given.images if image.data is not None]
-        sightings = await _decided(service, Job(items, commit=False))
+        with service.batcher.expecting() as arrived:
+            given = await uploads.read(request, settings)
+            items = [image.data for image in given.images if image.data is not None]
+            sightings = await _decided(service, Job(items, commit=False), arrived)
         return await run_in_threadpool(_told, service, given, sightings)
 
     @router.get("/sightings/{number}/thumbnail", response_class=Response, responses=schemas.errors() | _PICTURE)
@@ -88,12 +93,12 @@ def routes(service: Service, settings: Settings) -> APIRouter:
     return router
 
 
-async def _observe(service: Service, given: uploads.Uploads) -> Answer:
+async def _observe(service: Service, given: uploads.Uploads, arrived: Callable[[], None]) -> Answer:
     start = time.monotonic()
     readable = [(image.data, image.name) for image in given.images if image.data is not None]
     kept = await run_in_threadpool(service.store.keep, readable)
     paths = [path for path, _ in kept]
-    sightings = await _decided(service, Job(paths, again=given.again))
+    sightings = await _decided(service, Job(paths, again=given.again), arrived)
     service.follower.wake()
     for (path, fresh), sighting in zip(kept, sightings, strict=True):
         if fresh and sighting.error is not None:  # no image, so nothing to keep
@@ -107,11 +112,13 @@ async def _observe(service: Service, given: uploads.Uploads) -> Answer:
     return answer
 
 
-async def _decided(service: Service, job: Job) -> list[Sighting]:
+async def _decided(service: Service, job: Job, arrived: Callable[[], None]) -> list[Sighting]:
     if not job.items:
         return []
     try:
-        return await asyncio.wrap_future(service.batcher.submit(job))
+        answer = service.batcher.submit(job)
+        arrived()
+        return await asyncio.wrap_future(answer)
     except QueueFull:
         service.metrics.rejected.inc()
         waiting = service.settings.limits.queue

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from newfound import __version__
@@ -18,6 +19,18 @@ from newfound.service.problems import Answer, Problem
 from newfound.service.security import COOKIE, cookie_for, rights_of
 
 STATIC = Path(str(files("newfound.service"))) / "static"
+
+
+class _Assets(StaticFiles):
+    """Files that a browser keeps and asks about every time: 304 as long as they are the same."""
+
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        answer = super().file_response(*given, **named)
+        answer.headers["Cache-Control"] = "no-cache"
+        return answer
+
+
+_assets = _Assets(directory=STATIC)
 
 
 def routes(service: Service) -> APIRouter:
@@ -82,12 +95,12 @@ def routes(service: Service) -> APIRouter:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
     @router.get("/", include_in_schema=False)
-    def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+    async def page(request: Request) -> Response:
+        return await _assets.get_response("index.html", request.scope)
 
     return router
 
 
 def serve_assets(app: FastAPI) -> None:
     """The page's own files: all that is loaded comes from here."""
-    app.mount("/assets", StaticFiles(directory=STATIC), name="assets")
+    app.mount("/assets", _assets, name="assets")

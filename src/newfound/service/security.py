@@ -20,7 +20,8 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from newfound.service.problems import problem
+from newfound.service.courtesy import Courtesy
+from newfound.service.problems import problem, unexpected
 from newfound.service.settings import Settings, is_loopback
 
 COOKIE = "newfound"
@@ -45,8 +46,8 @@ class TooLarge(Exception):
 class Guard:
     """An ASGI application around another: lets through what may pass, and answers the rest."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app, self._settings = app, settings
+    def __init__(self, app: ASGIApp, settings: Settings, courtesy: Courtesy) -> None:
+        self._app, self._settings, self._courtesy = app, settings, courtesy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -122,7 +123,8 @@ class Guard:
             await work
             return
         try:
-            await asyncio.wait_for(work, self._settings.limits.seconds)
+            with self._courtesy.answering():
+                await asyncio.wait_for(work, self._settings.limits.seconds)
         except TooLarge:
             if not started:
                 await problem(413, self._too_large())(scope, receive, send)
@@ -133,6 +135,10 @@ class Guard:
                     "with the same Idempotency-Key it can be asked for again."
                 )
                 await problem(503, message, {"Retry-After": "5"})(scope, receive, send)
+        except Exception as error:
+            if not started:
+                await unexpected(error)(scope, receive, send)
+            raise  # for the log
 
     def _too_large(self) -> str:
         return f"a request may have {self._settings.limits.body:,} bytes: send fewer images at a time."

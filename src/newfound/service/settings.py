@@ -21,7 +21,7 @@ class Limits:
         seconds: how long a request may take; the live stream has no end.
         queue: images of all clients that wait for the encoder.
         batch: images that are encoded and committed together.
-        wait: seconds that the first image of a batch waits for others.
+        wait: seconds that the first image of a batch waits for others that are on their way.
     """
 
     body: int = 64 * MEGABYTE

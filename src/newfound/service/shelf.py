@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,7 @@ class Shelf:
         parts: of each living category.
         owner: the living category of each part.
         first: the number of the first sighting of each category that has one.
+        whole: whether it tells of all sightings; not while the journal is looked at for the first time.
     """
 
     position: Position
@@ -38,6 +39,7 @@ class Shelf:
     parts: dict[int, list[int]]
     owner: list[int]
     first: dict[int, int]
+    whole: bool
 
     def find(self, category: int) -> dict[str, Any]:
         """A category by any id it ever had. Raises Problem 404 for an id that was never given out."""
@@ -60,15 +62,19 @@ class Shelves:
         self._curator, self._overview = curator, overview
         self._turn = threading.Lock()
         self._shelf: Shelf | None = None
-        self._whole = False  # whether the shelf tells of all sightings; not while the overview is read at first
         self._fresh_until = 0.0
 
     @contextmanager
     def still(self) -> Iterator[Book]:
         """The book, which does not change inside the block; to be held for moments."""
-        keeper = self._curator.keeper
-        with keeper._lock:  # the lock that all who change the book hold
-            yield keeper.book
+        with self._curator.keeper.still() as book:
+            yield book
+
+    def filled(self, shelf: Shelf, shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Categories of a shelf with what there is to tell of their sightings, looked up if it is not whole."""
+        if shelf.whole:
+            return list(shown)
+        return [one | _seen(self._overview.of_parts(shelf.parts.get(one["id"], ()))) for one in shown]
 
     def now(self, *, fresh: bool = False) -> Shelf:
         """The categories as they stand; with `fresh`, however long that takes."""
@@ -76,20 +82,20 @@ class Shelves:
             position = self._curator.keeper.journal.position()
             shelf = self._shelf
             if shelf is not None and shelf.position.events == position.events:
-                same = self._whole and shelf.position.sightings == position.sightings
+                same = shelf.whole and shelf.position.sightings == position.sightings
                 if same or (not fresh and time.monotonic() < self._fresh_until):
                     return shelf
             start = time.monotonic()
             self._overview.catch_up()
-            self._whole = self._overview.complete
+            whole = self._overview.complete
             with self.still() as book, self._overview.lock:
-                self._shelf = _put_up(book, self._overview.parts)
+                self._shelf = _put_up(book, self._overview.parts, whole)
             took = time.monotonic() - start
             self._fresh_until = time.monotonic() + (_LAG * took if took > _COSTLY else 0.0)
             return self._shelf
 
 
-def _put_up(book: Book, facts: dict[int, PartFacts]) -> Shelf:
+def _put_up(book: Book, facts: dict[int, PartFacts], whole: bool) -> Shelf:
     catalogue = book.catalogue
     owner = [catalogue.of_part(part) for part in range(catalogue.next_part)]
     parts: dict[int, list[int]] = {}
@@ -102,8 +108,7 @@ def _put_up(book: Book, facts: dict[int, PartFacts]) -> Shelf:
         there = [facts[part] for part in parts.get(number, ()) if part in facts]
         firsts = [some.first for some in there if some.first is not None]
         if firsts:
-            first[number] = min(fact.number for fact in firsts)
-        recent = sum(len(some.recent) for some in there)
+            first[number] = min(firsts)
         categories[number] = {
             "id": number,
             "name": catalogue.name(number),
@@ -113,10 +118,18 @@ def _put_up(book: Book, facts: dict[int, PartFacts]) -> Shelf:
             "ignored": entry.ignored,
             "promoted": entry.promoted,
             "named": entry.name is not None,
-            "first_seen": min((fact.time for fact in firsts), default=None),
-            "last_seen": max((some.last_time for some in there if some.last_time is not None), default=None),
-            "doubt": sum(sum(some.recent) for some in there) / recent if recent else None,
-            "exemplars": sorted(number for some in there for number in some.exemplars)[:EXEMPLARS],
+            **_seen(there),
         }
     home = {category: catalogue.resolve(category) for category in catalogue.entries}
-    return Shelf(book.position, book.dictionary.threshold, categories, home, parts, owner, first)
+    return Shelf(book.position, book.dictionary.threshold, categories, home, parts, owner, first, whole)
+
+
+def _seen(there: Sequence[PartFacts]) -> dict[str, Any]:
+    """What is told of the sightings of a category, whose parts have these facts."""
+    recent = sum(len(some.recent) for some in there)
+    return {
+        "first_seen": min((some.first_time for some in there if some.first_time is not None), default=None),
+        "last_seen": max((some.last_time for some in there if some.last_time is not None), default=None),
+        "doubt": sum(sum(some.recent) for some in there) / recent if recent else None,
+        "exemplars": sorted(number for some in there for number in some.exemplars)[:EXEMPLARS],
+    }

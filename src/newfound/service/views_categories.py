@@ -34,9 +34,10 @@ def listed(
     """A page of living categories; with `ignored`, of those that are ignored too."""
     kind, key = SORTS[sort]
     wanted = (q or "").casefold().strip()
+    shelf = service.shelves.now()
     chosen = [
         (key(category), number, category)
-        for number, category in service.shelves.now().categories.items()
+        for number, category in shelf.categories.items()
         if (origin is None or category["origin"] == origin)
         and (ignored or not category["ignored"])
         and (wanted in category["name"].casefold() or wanted == str(number))
@@ -47,13 +48,13 @@ def listed(
     shown = chosen[start : start + limit]
     more = start + limit < len(chosen)
     following = paging.encode(shown[-1][:2]) if more and shown else None
-    return paging.page([category for *_, category in shown], len(chosen), following)
+    return paging.page(service.shelves.filled(shelf, [category for *_, category in shown]), len(chosen), following)
 
 
 def detailed(service: Service, category: int) -> dict[str, Any]:
     """A category with its neighbours, the scores of its sightings, and what happened to it last."""
     shelf = service.shelves.now()
-    found = shelf.find(category)
+    (found,) = service.shelves.filled(shelf, [shelf.find(category)])
     rows = service.journal.page(shelf.parts.get(found["id"], []), limit=_SAMPLE, newest_first=True)
     scores = [row.score for row in rows if row.score is not None and row.score > -1e29]
     counts, edges = np.histogram(scores, _BINS) if scores else (np.zeros(0, int), np.zeros(0))
