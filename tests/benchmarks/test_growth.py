@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from newfound.benchmarks import growth
+from newfound.benchmarks import growth, search_speed
 from newfound.cli.bench_growth import growth as command
 from newfound.errors import SettingsError
 
@@ -40,7 +40,9 @@ def test_too_small_a_measurement_is_refused():
         growth.measure(largest=100)
 
 
-def test_the_command_writes_numbers_table_and_figure(tmp_path):
+def test_the_command_writes_numbers_table_and_figure(tmp_path, monkeypatch):
+    monkeypatch.setattr(growth, "_WARM", 256)
+    monkeypatch.setattr(search_speed, "_DIMENSION", 32)
     app = typer.Typer()
     app.command()(command)
     result = CliRunner().invoke(app, ["--out", str(tmp_path), "--categories", "1000", "--images", "10000"])

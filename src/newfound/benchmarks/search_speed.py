@@ -44,26 +44,28 @@ def observe_speed(samples: int = 20_000, repeats: int = 3) -> SpeedRow:
     )  # fmt: skip
 
 
-def observe_clustered_speed(categories: int = 100_000, repeats: int = 3) -> SpeedRow:
+def observe_clustered_speed(
+    categories: int = 100_000, repeats: int = 3, stage: str = "observe-clustered"
+) -> SpeedRow:  # fmt: skip
     """Blocks of 256 against categories in clusters of 100 around random directions."""
     prototypes, samples = clustered(categories)
-    return _large("observe-clustered", prototypes, samples, 256, repeats, "at least 3 times the bare product")
+    return _large(stage, prototypes, samples, 256, repeats, "at least 3 times the bare product")
 
 
 def observe_clustered_million_speed() -> SpeedRow:
     """The same with 10^6 categories: 2 GB, and as much again for the bare product."""
-    return observe_clustered_speed(1_000_000, repeats=1)
+    return observe_clustered_speed(1_000_000, repeats=1, stage="observe-clustered-million")
 
 
-def observe_one_speed(categories: int = 100_000, repeats: int = 3) -> SpeedRow:
+def observe_one_speed(categories: int = 100_000, repeats: int = 3, stage: str = "observe-one") -> SpeedRow:
     """Single images against categories in clusters."""
     prototypes, samples = clustered(categories)
-    return _large("observe-one", prototypes, samples, 1, repeats, "at least 3 times the bare product")
+    return _large(stage, prototypes, samples, 1, repeats, "at least 3 times the bare product")
 
 
 def observe_one_million_speed() -> SpeedRow:
     """The same with 10^6 categories."""
-    return observe_one_speed(1_000_000, repeats=1)
+    return observe_one_speed(1_000_000, repeats=1, stage="observe-one-million")
 
 
 def observe_random_large_speed(categories: int = 100_000, repeats: int = 3) -> SpeedRow:

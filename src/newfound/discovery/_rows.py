@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_GROWTH = 1.5  # copies are amortised, and never more than half of the rows in use is reserved
+_GROWTH = 1.25  # copies are amortised, and never more than a quarter of the rows in use is reserved
 
 
 class Rows:
@@ -28,6 +28,11 @@ class Rows:
         view = self.view
         view.flags.writeable = False
         return view
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes, with what is reserved."""
+        return self._buffer.nbytes
 
     def append(self, rows: NDArray[Any]) -> None:
         """Adds ``rows`` at the end."""

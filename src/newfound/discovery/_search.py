@@ -6,8 +6,10 @@ import numpy as np
 
 from newfound.discovery import _filter
 from newfound.discovery._exact import Float32s, Float64s, Ints, Similarity
+from newfound.discovery._found import Found
 
 NOTHING = -1.0  # the score where there is nothing to compare with
+_CACHED = 1 << 20  # products made at a time, 4 MB: few enough to stay in the cache
 
 
 class Scratch:
@@ -26,25 +28,53 @@ class Scratch:
 
 
 class Block:
-    """The float32 products of a block of samples with all prototypes, each within ``bound`` of the similarity.
+    """The float32 products of a block of samples with prototypes, each within ``bound`` of the similarity.
 
-    Column r belongs to the prototype in row r. There is room for the founders of the block itself, which come
+    Either with all of them: column r then belongs to the prototype in row r. Or with those that were found to matter:
+    every sample has columns of its own, and the similarity of each row it has no column for is below its entry in
+    ``cuts``, which k of its rows reach. There is room for the founders of the block itself, which come
     next; what is not used is -inf. The maxima of lanes of columns are kept, so that the best of a sample are
     looked for in one lane instead of in all.
     """
 
-    def __init__(self, samples: Float32s, prototypes: Float32s, lane: int, scratch: Scratch) -> None:
-        n, size = len(samples), len(prototypes)
+    def __init__(self, samples: Float32s, size: int, width: int, lane: int, scratch: Scratch) -> None:
+        n = len(samples)
         self.samples = samples
         self.similarity = scratch.similarity
         self.bound = _filter.bound(samples.shape[1])
-        self._size = size
-        self._lane = lane
-        self._products = scratch.take(n, -(-(size + n) // lane) * lane)
-        _filter.products(samples, prototypes, out=self._products[:, :size])
-        self._products[:, size:] = -np.inf
+        self.cuts: Float64s = np.full(n, -np.inf)
+        self._size, self._width, self._lane = size, width, lane
+        self._rows: Ints | None = None
+        self._products = scratch.take(n, -(-(width + n) // lane) * lane)
+        self._products[:, width:] = -np.inf
         self._lanes = self._products.reshape(n, -1, lane)
-        self._peaks = self._lanes.max(axis=2)
+        self._peaks = np.empty(self._lanes.shape[:2], np.float32)
+
+    @classmethod
+    def of_all(cls, samples: Float32s, prototypes: Float32s, lane: int, scratch: Scratch) -> Block:
+        """The products with all prototypes."""
+        size = len(prototypes)
+        block = cls(samples, size, size, lane, scratch)
+        step = max(1, _CACHED // (len(samples) * lane)) * lane
+        for start in range(0, size, step):  # maxima are taken while the products are in the cache
+            _filter.products(samples, prototypes[start : start + step], out=block._products[:, start:size][:, :step])
+            block._find_peaks(start, start + step)
+        block._find_peaks(size, block._products.shape[1])
+        return block
+
+    @classmethod
+    def of_some(cls, samples: Float32s, size: int, found: Found, lane: int, scratch: Scratch) -> Block:
+        """The products with the prototypes, of ``size``, that were found."""
+        width = found.rows.shape[1]
+        block = cls(samples, size, width, lane, scratch)
+        block.cuts, block._rows = found.cuts, found.rows
+        block._products[:, :width] = found.products
+        block._find_peaks(0, block._products.shape[1])
+        return block
+
+    def _find_peaks(self, start: int, stop: int) -> None:
+        changed = slice(start // self._lane, -(-stop // self._lane))
+        np.max(self._lanes[:, changed], axis=2, out=self._peaks[:, changed])
 
     def peaks(self) -> Float32s:
         """The largest product of every sample, -inf if there is none."""
@@ -56,10 +86,9 @@ class Block:
         ``products`` are those of all samples with them, ``[sample, founder]``.
         """
         later = np.arange(len(self.samples))[:, None] > founders
-        columns = slice(self._size, self._size + len(founders))
+        columns = slice(self._width, self._width + len(founders))
         np.copyto(self._products[:, columns], products, where=later)
-        changed = slice(columns.start // self._lane, -(-columns.stop // self._lane))
-        self._peaks[:, changed] = self._lanes[:, changed].max(axis=2)
+        self._find_peaks(columns.start, columns.stop)
 
     def leaders(self, k: int) -> tuple[Ints, Float32s]:
         """The rows of the k largest products of every sample, ``[sample, k]``, and the k + 1 largest values.
@@ -67,37 +96,53 @@ class Block:
         Both descend; the row is -1 and the value -inf where there are fewer.
         """
         n = len(self.samples)
-        rows, values = np.empty((n, k), np.int64), np.empty((n, k + 1), np.float32)
+        columns, values = np.empty((n, k), np.int64), np.empty((n, k + 1), np.float32)
         each = np.arange(n)
         peaks = self._peaks.copy()
         for j in range(k):
             lanes = peaks.argmax(axis=1)
             products = self._lanes[each, lanes]
-            columns = products.argmax(axis=1)
-            rows[:, j] = lanes * self._lane + columns
-            values[:, j] = products[each, columns]
-            products[each, columns] = self._products[each, rows[:, j]] = -np.inf
+            within = products.argmax(axis=1)
+            columns[:, j] = lanes * self._lane + within
+            values[:, j] = products[each, within]
+            products[each, within] = self._products[each, columns[:, j]] = -np.inf
             peaks[each, lanes] = products.max(axis=1)
         values[:, k] = peaks.max(axis=1)
         # What was hidden comes back, last hidden first: where nothing was left, an entry was hidden again as -inf.
         for j in reversed(range(k)):
-            self._products[each, rows[:, j]] = values[:, j]
+            self._products[each, columns[:, j]] = values[:, j]
+        rows = self._rows_of(each[:, None], columns)
         rows[values[:, :k] == -np.inf] = -1
         return rows, values
 
+    def _rows_of(self, samples: Ints | int, columns: Ints) -> Ints:
+        if self._rows is None:
+            return columns
+        late = columns - self._width
+        if not self._width:
+            return self._size + late
+        return np.where(late >= 0, self._size + late, self._rows[samples, np.minimum(columns, self._width - 1)])
+
     def contenders(self, sample: int, floor: float) -> Ints:
-        """The rows whose product with the sample is at least ``floor`` (of :func:`_filter.floor_for`), ascending."""
+        """The rows whose product with the sample is at least ``floor`` (of :func:`_filter.floor_for`)."""
         # Rounded down: a comparison in float32 must not lose an entry that one in float64 would keep.
         limit = np.nextafter(np.float32(floor), np.float32(-np.inf))
-        return np.flatnonzero(self._products[sample] >= limit)
+        return self._rows_of(sample, np.flatnonzero(self._products[sample] >= limit))
 
     def products(self, sample: int) -> Float32s:
-        """A copy of the sample's products by row, -inf for rows that do not count."""
+        """A copy of the sample's products by column, -inf where they do not count."""
         return self._products[sample].copy()
+
+    def row(self, sample: int, column: int) -> int:
+        """The row that a column belongs to."""
+        return int(self._rows_of(sample, np.array([column]))[0])
 
     def withdraw(self, row: int) -> None:
         """Takes a prototype out of the search of :meth:`contenders` and :meth:`products`."""
-        self._products[:, row] = -np.inf
+        if self._rows is None:
+            self._products[:, row] = -np.inf
+        else:
+            self._products[:, : self._width][self._rows == row] = -np.inf
 
 
 def rank(block: Block, sample: int, vectors: Float32s, rows: Ints, k: int) -> tuple[Ints, Float64s]:

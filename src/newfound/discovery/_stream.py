@@ -104,6 +104,7 @@ def stream_running(block: Block, prototypes: Rows, sums: Rows, known: int, thres
 
     ``sums`` belongs to the prototypes from row ``known`` on. The block's products stay valid for prototypes
     that do not move. Those that do are withdrawn from it and compared afresh with each sample that follows.
+    Where what was withdrawn had ruled others out, the sample is compared with all prototypes as they are now.
     """
     surely_new, surely_not = _filter.floor_for(threshold - block.bound), threshold + block.bound
     leaders, values = (array.tolist() for array in block.leaders(1))
@@ -114,7 +115,8 @@ def stream_running(block: Block, prototypes: Rows, sums: Rows, known: int, thres
     for i, sample in enumerate(block.samples):
         (row,), (best, second) = leaders[i], values[i]
         if row in moved.slots:
-            row, best, second = _top_two(block.products(i))
+            column, best, second = _top_two(block.products(i))
+            row = block.row(i, column)
         fresh = moved.products(sample)
         if fresh.size:
             slot, top, next_to_top = _top_two(fresh)
@@ -124,8 +126,8 @@ def stream_running(block: Block, prototypes: Rows, sums: Rows, known: int, thres
                 second = max(second, top)
 
         undecided = surely_new <= best < surely_not or _clip(second) >= _clip(best) - 2 * block.bound
-        if undecided or k > 1:
-            pool = _pool(block, i, moved.rows, fresh, k)
+        if undecided or k > 1 or _clip(best) - block.bound < block.cuts[i]:
+            pool = _pool(block, i, prototypes.view, moved.rows, fresh, k)
             verdicts.rows[i], verdicts.scores[i] = rank(block, i, prototypes.view, pool, k)
             row = int(verdicts.rows[i, 0])
             is_new = row < 0 or bool(verdicts.scores[i, 0] < threshold)
@@ -151,13 +153,20 @@ def stream_running(block: Block, prototypes: Rows, sums: Rows, known: int, thres
     return verdicts
 
 
-def _pool(block: Block, i: int, moved: list[int], fresh: Float32s, k: int) -> Ints:
+def _pool(block: Block, i: int, prototypes: Float32s, moved: list[int], fresh: Float32s, k: int) -> Ints:
     """The rows that may be among the k nearest of sample ``i``; ``fresh``: its products with the ``moved``."""
-    products = np.concatenate([block.products(i), fresh])
-    kth = np.partition(products, -k)[-k].item() if products.size >= k else -1.0
-    floor = _filter.floor_for(_clip(kth) - 2 * block.bound)
+    kth = _kth(np.concatenate([block.products(i), fresh]), k)
+    if kth - block.bound < block.cuts[i]:
+        products = _filter.products(block.samples[i : i + 1], prototypes)[0]
+        return np.flatnonzero(products >= np.float64(_filter.floor_for(_kth(products, k) - 2 * block.bound)))
+    floor = _filter.floor_for(kth - 2 * block.bound)
     again = [row for row, product in zip(moved, fresh.tolist(), strict=True) if product >= floor]
     return np.concatenate([block.contenders(i, floor), np.array(again, np.int64)])
+
+
+def _kth(products: Float32s, k: int) -> float:
+    """The k-th largest, clipped as similarities are; -1 if there are fewer."""
+    return _clip(np.partition(products, -k)[-k].item()) if products.size >= k else -1.0
 
 
 def _top_two(products: Float32s) -> tuple[int, float, float]:

@@ -11,7 +11,9 @@ from newfound.discovery._categories import Categories
 from newfound.discovery._edits import Given, Moves
 from newfound.discovery._exact import Float32s, direction
 from newfound.discovery._features import cosine, unit_rows
+from newfound.discovery._found import sweep
 from newfound.discovery._merging import add_in_order, by_row, mutual_nearest, sum_in_order
+from newfound.discovery._pruning import Pruning
 from newfound.discovery._rows import Rows
 from newfound.discovery._search import Block, Scratch
 from newfound.discovery._stream import judge, stream_fixed, stream_running
@@ -19,8 +21,7 @@ from newfound.discovery._vectors import Vectors
 from newfound.discovery.decisions import Decisions
 from newfound.errors import SettingsError
 
-_PRODUCTS = 1 << 23  # products held at a time, 32 MB: with more prototypes, blocks have fewer samples
-_FEWEST = 32  # but not so few that reading the prototypes costs more than multiplying them
+_PRODUCTS = 1 << 23  # held at a time when all prototypes are compared with each other, 32 MB
 
 
 class PrototypeDictionary(Vectors):
@@ -43,6 +44,9 @@ class PrototypeDictionary(Vectors):
       order of summation, with or without fused multiply-add. A decision is read off the products only where
       this settles it: where the best leads by more than 2 E and is further than E from the threshold.
       Everywhere else the canonical values of all prototypes within reach are computed and compared.
+
+    - *Of many prototypes, most are left out.* Upper bounds of their similarities, with all rounding paid for, rule
+      out those that cannot be among the nearest (:class:`newfound.discovery._outline.Outline` has the proof).
 
     So no answer depends on how a product was rounded, and grouping samples into products changes nothing.
 
@@ -81,6 +85,7 @@ class PrototypeDictionary(Vectors):
     # Sizes that change the speed and nothing else.
     _block_rows = 512
     _lane_columns = 256
+    _sweep_from = 8192  # prototypes: of more, not all products are kept
 
     def __init__(
         self,
@@ -103,6 +108,7 @@ class PrototypeDictionary(Vectors):
         self._seen = 0
         self._categories = Categories(len(rows))
         self._prototypes = Rows(rows)
+        self._pruning = Pruning()  # follows from the prototypes, so it is no part of the state
         self._sums = Rows(np.empty((0, rows.shape[1])))  # of discovered categories, if they are running
 
     def observe(self, features: Any, runners_up: int = 0) -> Decisions:
@@ -119,10 +125,11 @@ class PrototypeDictionary(Vectors):
         decisions = Decisions.blank(len(samples), self.threshold, runners_up)
         scratch, start, k = Scratch(self.dimension), 0, runners_up + 1
         while start < len(samples):
-            part = slice(start, min(start + self._block_size(), start + self._until_merge(), len(samples)))
-            block = Block(samples[part], self._prototypes.view, self._lane_columns, scratch)
+            block = self._block(samples[start : start + self._until_merge()], scratch, k)
+            part = slice(start, start + len(block.samples))
             if self._update == "running":
                 verdicts = stream_running(block, self._prototypes, self._sums, self.known, self.threshold, k)
+                self._pruning.loosen(verdicts.rows[~verdicts.created & (verdicts.rows[:, 0] >= self.known), 0])
             else:
                 verdicts = stream_fixed(block, self._prototypes, self.threshold, k)
             chosen = self._categories.enter(verdicts.rows[:, 0], verdicts.created)
@@ -141,17 +148,27 @@ class PrototypeDictionary(Vectors):
         """
         samples = self._read(features)
         decisions = Decisions.blank(len(samples), self.threshold, runners_up)
-        scratch, step = Scratch(self.dimension), self._block_size()
-        for start in range(0, len(samples), step):
-            part = slice(start, min(start + step, len(samples)))
-            block = Block(samples[part], self._prototypes.view, self._lane_columns, scratch)
+        scratch, start = Scratch(self.dimension), 0
+        while start < len(samples):
+            block = self._block(samples[start:], scratch, runners_up + 1)
+            part = slice(start, start + len(block.samples))
             verdicts = judge(block, self._prototypes.view, self.threshold, runners_up + 1)
             chosen = np.where(verdicts.created, -1, verdicts.rows[:, 0])
             verdicts.write(decisions, part, chosen, self.ids)
+            start = part.stop
         return decisions
 
-    def _block_size(self) -> int:
-        return min(self._block_rows, max(_FEWEST, _PRODUCTS // max(1, len(self))))
+    def _block(self, samples: Float32s, scratch: Scratch, k: int) -> Block:
+        """The next of the samples, as many as suit, with their products with all prototypes that matter to them."""
+        samples, prototypes, lane = samples[: self._block_rows], self._prototypes.view, self._lane_columns
+        if len(prototypes) < self._sweep_from:
+            return Block.of_all(samples, prototypes, lane, scratch)
+        found = self._pruning.find(samples, prototypes, k, lane)
+        if found is None:
+            found = sweep(samples, prototypes, k, lane)
+            samples = samples[: len(found.cuts)]
+            self._pruning.searched(samples, prototypes, found.cuts)
+        return Block.of_some(samples, len(prototypes), found, lane, scratch)
 
     def _until_merge(self) -> int:
         return self._merge_every - self._seen % self._merge_every if self._merge_every else self._block_rows
@@ -176,7 +193,7 @@ class PrototypeDictionary(Vectors):
 
     def _merge_twins(self) -> None:
         discovered = self._prototypes.view[self.known :]
-        pairs = mutual_nearest(discovered, self._merge_at, self._block_size())
+        pairs = mutual_nearest(discovered, self._merge_at, max(1, _PRODUCTS // max(1, len(discovered))))
         self._unite([[self.known + i, self.known + j] for i, j in pairs])
 
     def _unite(self, groups: list[list[int]]) -> None:
@@ -189,6 +206,7 @@ class PrototypeDictionary(Vectors):
             rows = np.array([home, *others])
             total = sum_in_order(sums[rows - self.known] if running else prototypes[rows] * self.counts[rows, None])
             prototypes[home] = direction(total, otherwise=prototypes[home])
+            self._pruning.loosen(rows[:1])
             if running:
                 sums[home - self.known] = total
         self._join_books(groups)
@@ -197,6 +215,7 @@ class PrototypeDictionary(Vectors):
         left = self._categories.unite(groups)
         if not left.all():
             self._prototypes.keep(left)
+            self._pruning.keep(left)
             if self._update == "running":
                 self._sums.keep(left[self.known :])
 
@@ -230,6 +249,13 @@ class PrototypeDictionary(Vectors):
             sums, prototypes = self._sums.view, self._prototypes.view
             sums[row - self.known], last = add_in_order(sums[row - self.known], samples)
             prototypes[row] = direction(last, otherwise=prototypes[row])
+            self._pruning.loosen(np.array([row]))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the vectors take: prototypes, sums of members, and what makes the search fast."""
+        outline = self._pruning.outline
+        return self._prototypes.nbytes + self._sums.nbytes + (outline.nbytes if outline else 0)
 
     def state(self) -> dict[str, Any]:
         """All that the dictionary is, as arrays (copies) and plain values, fit for safetensors and JSON."""
