@@ -20,6 +20,7 @@ def test_a_row_is_timed_only_beside_a_loop_that_gives_the_same_ids(stage):
     assert row.stage == stage
     assert "ids equal to the plain loop: True" in row.detail
     assert "second thoughts" in row.detail
+    assert "of the smaller products that newfound itself multiplies" in row.detail
     assert row.low <= row.ratio <= row.high
     assert min(row.ours, row.baseline) > 0
 
@@ -31,7 +32,12 @@ def test_readings_at_random_both_join_and_found_and_clusters_mostly_join():
     assert case.dictionary().observe(case.readings).created.sum() == 30  # the other half of the classes
 
 
-def test_the_bare_products_have_the_sizes_of_the_categories_that_there_were():
+@pytest.mark.parametrize(
+    ("products", "precisions"),
+    [(evidence_speed.full_products, [10, 12, 13]), (evidence_speed.own_products, [31, 31, 31])],
+    ids=["full", "own"],
+)
+def test_the_products_have_the_sizes_of_the_categories_that_there_were(products, precisions):
     case = evidence_speed.clustered(600, 16, 20)
     created = np.zeros(600, bool)
     created[[0, 255, 256, 599]] = True
@@ -43,6 +49,7 @@ def test_the_bare_products_have_the_sizes_of_the_categories_that_there_were():
             return np.asarray(self) @ np.asarray(other)
 
     watched = evidence_speed.Case(case.sums, case.readings.view(Watched), case.threshold, case.settings)
-    evidence_speed.bare_products(watched, created)()
-    assert sizes[::2] == [(256, 10), (256, 12), (88, 13)]
-    assert sizes[1::2] == [(256, 31), (256, 31), (88, 31)], "one vector for each number of members"
+    products(watched, created)()
+    rows = [256, 256, 88]
+    assert sizes[::2] == list(zip(rows, [10, 12, 13], strict=True))
+    assert sizes[1::2] == list(zip(rows, precisions, strict=True))

@@ -226,15 +226,19 @@ def cut_up(readings, cuts):
 
 
 @settings(max_examples=200, deadline=None)
-@given(cases(), st.lists(st.integers(0, 24), max_size=5), st.integers(1, 9), st.sampled_from([0, 2]))
-def test_any_batching_gives_the_ids_scores_probabilities_and_events_of_a_plain_loop(case, cuts, rows, runners_up):
+@given(
+    cases(), st.lists(st.integers(0, 24), max_size=5), st.integers(1, 24), st.sampled_from([1, 2, 5, 64]),
+    st.sampled_from([0, 2]),
+)  # fmt: skip
+def test_any_batching_gives_the_ids_scores_probabilities_and_events_of_a_plain_loop(case, cuts, rows, run, runners_up):
     start, options, readings = case
     loop = PlainLoop(*start, **options)
     expected = [loop.observe_one(x, runners_up) for x in readings]
 
     dictionary = BayesianDictionary(*start, **options)
     dictionary._block_rows = rows
-    parts = [dictionary.observe(part, runners_up) for part in cut_up(readings, cuts)]
+    with mock.patch.object(_weighing, "_RUN", run), mock.patch.object(_weighing, "_WORTH", min(run, 2)):
+        parts = [dictionary.observe(part, runners_up) for part in cut_up(readings, cuts)]
 
     names = [name for name in vars(parts[0]) if name != "cut"]
     together = {name: np.concatenate([getattr(part, name) for part in parts]).tolist() for name in names}
@@ -294,14 +298,58 @@ def test_in_many_dimensions_a_whole_batch_and_single_samples_agree_to_the_last_b
     assert whole.drain_events() == single.drain_events()
 
 
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.5, 6.0]), st.sampled_from([1, 8]), st.sampled_from([-1e6, -60.0]))
+def test_doubtful_samples_in_company_get_what_they_get_alone_and_so_do_those_that_meet_them(seed, heat, worth, alone):
+    rng = np.random.default_rng(seed)
+    means = rng.standard_normal((200, 24)) * 3
+    readings = (means[rng.integers(0, 200, 90)] + rng.standard_normal((90, 24))).astype(np.float32)
+    readings[80:] = readings[:10]
+    start = np.full(24, 9.0), means[:9] * 6, np.full(9, 6), 8.0
+    whole, single = (BayesianDictionary(*start, alone=alone, temperature=heat) for _ in range(2))
+    with mock.patch.object(_weighing, "_WORTH", worth):
+        answers = whole.observe(readings, 1)
+    assert answers.doubtful.any()
+    parts = [single.observe(x, 1) for x in readings]
+    names = ("category", "score", "created", "probability", "new_probability", "runners_up_probability")
+    for name in names:
+        assert np.concatenate([getattr(p, name) for p in parts]).tobytes() == getattr(answers, name).tobytes()
+    assert whole.drain_events() == single.drain_events()
+    looked, parts = whole.predict(readings, 1), [single.predict(x, 1) for x in readings]
+    for name in names:
+        assert np.concatenate([getattr(p, name) for p in parts]).tobytes() == getattr(looked, name).tobytes()
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([None, -40.0]))
+def test_what_second_thoughts_have_noted_changes_nothing(seed, alone):
+    rng = np.random.default_rng(seed)
+    means = rng.standard_normal((9, 12)) * 1.5
+    readings = (means[rng.integers(0, 9, 120)] + rng.standard_normal((120, 12))).astype(np.float32)
+    options = {"alone": alone, "reconsider_every": 10, "reconsider_at": -10.0, "memory": 40, "merge_at": 0.0}
+    noting = BayesianDictionary(np.full(12, 2.0), means[:2] * 6, [6, 6], 6.0, **options)
+    forgetful = noting.copy()
+    for part in np.split(readings, 12):
+        noting.observe(part)
+        forgetful.observe(part)
+        if noting.seen == 60:  # people move things, too
+            for one in (noting, forgetful):
+                one.merge([0, int(one.ids[-1])])
+        forgetful = forgetful.copy()  # notes are in no state
+    mine, theirs = noting.state(), forgetful.state()
+    for name, value in mine.items():
+        assert np.asarray(value).tobytes() == np.asarray(theirs[name]).tobytes(), name
+    assert any(event.kind == "moved" for event in noting.drain_events())
+
+
 class Noisy(_products.Products):
     """Products that are off by as much as their bound allows beside their own rounding."""
 
-    def __init__(self, block, evidence, room=0):
-        super().__init__(block, evidence, room)
-        error = evidence.model.error(block.lengths, block.largest_bends, self.longest, self.highest)
-        signs = np.random.default_rng(len(block)).choice([-0.9, 0.9], (len(block), len(evidence)))
-        self.values[:, : len(evidence)] += (signs * error[:, None]).astype(np.float32)
+    def __init__(self, block, evidence, *sizes, **rows):
+        super().__init__(block, evidence, *sizes, **rows)
+        error, size = block.errors(self.longest, self.highest), self._end
+        signs = np.random.default_rng(len(block)).choice([-0.9, 0.9], (len(block), size))
+        self.values[:, :size] += (signs * error[:, None]).astype(np.float32)
 
 
 @settings(max_examples=100, deadline=None)

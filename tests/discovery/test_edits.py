@@ -22,7 +22,7 @@ from newfound.discovery import (
     ThreeWay,
     events_of,
 )
-from newfound.discovery._evidence import Model
+from newfound.discovery._model import Model
 from newfound.discovery._unions import unions
 from newfound.errors import FeatureError, SettingsError
 

@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from newfound.discovery._evidence import Evidence, Model, Prior
+from newfound.discovery._evidence import Evidence, Prior
+from newfound.discovery._model import Model
 from newfound.discovery._products import Products, Readings
 from newfound.discovery._unions import Explanations, unions
+
+FIRST = np.array([0])  # the first reading, or the first row
 
 
 def model(dimension: int, seed: int = 0, cap: int = 30) -> Model:
@@ -33,20 +36,21 @@ def test_a_log_ratio_is_that_of_the_predictive_densities(dimension, n, seed):
     mean, variance = psi * total / (n * psi + 1), 1 + psi / (n * psi + 1)
     seen = multivariate_normal(mean, np.diag(variance)).logpdf(x)
     never = multivariate_normal(np.zeros(dimension), np.diag(1 + psi)).logpdf(x)
-    assert evidence(of, [total], [n]).scores(x, np.array([0]))[0] == pytest.approx(seen - never, rel=1e-9, abs=1e-9)
+    got = evidence(of, [total], [n]).scores(x[None], FIRST, FIRST)[0]
+    assert got == pytest.approx(seen - never, rel=1e-9, abs=1e-9)
 
 
 def test_a_log_ratio_by_hand_in_one_dimension():
     # psi = 3, n = 1, S = 4: m = 12 / 4 = 3, v = 1 + 3 / 4 = 7 / 4; never seen: N(0, 4). At x = 2:
     # -1/2 log(7/4) - (2 - 3)^2 / (2 * 7/4) + 1/2 log 4 + 2^2 / (2 * 4) = 1/2 log(16/7) - 2/7 + 1/2
-    got = evidence(Model(np.array([3.0]), 30), [[4.0]], [1]).scores(np.array([2.0]), np.array([0]))
+    got = evidence(Model(np.array([3.0]), 30), [[4.0]], [1]).scores(np.array([[2.0]]), FIRST, FIRST)
     assert got[0] == pytest.approx(0.5 * math.log(16 / 7) - 2 / 7 + 0.5)
 
 
 def test_beyond_the_cap_only_the_mean_counts():
     of, x = model(3, cap=5), np.array([1.0, -2.0, 0.5])
     rows = evidence(of, [[5.0, 10.0, -5.0], [50.0, 100.0, -50.0]], [5, 50])
-    few, many = rows.scores(x, np.array([0, 1]))
+    few, many = rows.scores(x[None], np.array([0, 0]), np.array([0, 1]))
     assert few == many
 
 
@@ -57,7 +61,7 @@ def test_leaving_a_member_out_is_removing_it_by_hand(dimension, n, seed):
     members = rng.integers(-4, 5, (n, dimension)).astype(np.float32)  # sums of whole numbers are exact
     total, rest = members.sum(axis=0), members[1:].sum(axis=0)
     out = evidence(of, [total], [n]).scores_without(members[:1], np.array([0]), np.array([True]))
-    assert out[0] == evidence(of, [rest], [n - 1]).scores(members[0].astype(float), np.array([0]))[0]
+    assert out[0] == evidence(of, [rest], [n - 1]).scores(members, FIRST, FIRST)[0]
 
 
 def test_without_its_only_member_nothing_is_left_of_a_category_but_all_of_one_that_does_not_learn():
@@ -66,7 +70,7 @@ def test_without_its_only_member_nothing_is_left_of_a_category_but_all_of_one_th
     assert rows.scores_without(x, np.array([0]), np.array([True]))[0] == -np.inf
     rows.members[0] += 1
     fixed = rows.scores_without(x, np.array([0]), np.array([False]))[0]
-    assert fixed == rows.scores(x[0].astype(float), np.array([0]))[0]
+    assert fixed == rows.scores(x, FIRST, FIRST)[0]
 
 
 @settings(max_examples=40, deadline=None)
@@ -75,7 +79,7 @@ def test_the_gain_of_uniting_a_category_with_a_single_reading_is_their_log_ratio
     rng, of = np.random.default_rng(seed), model(dimension, seed)
     total, x = rng.standard_normal(dimension) * n, rng.standard_normal(dimension) * 2
     gain = Explanations(of, np.array([total, x]), np.array([n, 1])).gains(np.array([0]), np.array([1]))
-    assert gain[0] == pytest.approx(evidence(of, [total], [n]).scores(x, np.array([0]))[0], rel=1e-9, abs=1e-9)
+    assert gain[0] == pytest.approx(evidence(of, [total], [n]).scores(x[None], FIRST, FIRST)[0], rel=1e-9, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -110,8 +114,8 @@ def test_fast_values_are_within_their_bound_of_the_canonical_ones(dimension, see
     block = Readings(readings, of)
     products = Products(block, rows)
     errors = of.error(block.lengths, block.largest_bends, products.longest, products.highest)
-    for x, values, error in zip(readings, products.values, errors, strict=True):
-        assert (np.abs(values - rows.scores(x.astype(float), np.arange(9))) <= error).all()
+    for i, (values, error) in enumerate(zip(products.values, errors, strict=True)):
+        assert (np.abs(values - rows.scores(readings, np.full(9, i), np.arange(9))) <= error).all()
 
 
 def test_the_prior_by_hand():

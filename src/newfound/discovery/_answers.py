@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from newfound.discovery._evidence import Evidence
 from newfound.discovery._exact import Float32s, Float64s, Ints
@@ -14,108 +15,170 @@ from newfound.discovery.decisions import Decisions
 NOTHING = -1e30  # the score where there is nothing to compare with, below every log ratio of readings that are taken
 REACH = 16.0  # in units of the temperature: e^-16 is nothing beside the probability of the best
 LEADING = 32  # categories that a probability is shared among
-_PAIRS = 1024  # canonical values computed at a time
-
-Ranking = list[tuple[float, int]]  # scores and rows, best first, of equal ones the lowest row first
+_PAIRS = 4096  # canonical values computed at a time
 
 
-def ranked(scores: Float64s, rows: Ints) -> Ranking:
-    """The rows by their scores."""
-    return sorted(zip(scores.tolist(), rows.tolist(), strict=True), key=lambda pair: (-pair[0], pair[1]))
+@dataclass(frozen=True)
+class Pairs:
+    """Questions (0, 1, ...), rows and their scores: by question, best first, of equal ones the lowest row first."""
 
-
-@dataclass
-class _Answer:
-    i: int
-    row: int
-    created: bool
-    new: float
+    at: Ints
     rows: Ints
-    rivals: Ints
+    scores: Float64s
+
+    @classmethod
+    def ranked(cls, at: Ints, rows: Ints, scores: Float64s) -> Pairs:
+        """These pairs, put in order."""
+        order = np.lexsort((rows, -scores, at))
+        return cls(at[order], rows[order], scores[order])
+
+    def only(self, which: NDArray[np.bool_]) -> Pairs:
+        """The pairs of the questions that are marked, numbered anew; questions beyond the marks have none."""
+        number = np.cumsum(which) - 1
+        mine = which[self.at]
+        return Pairs(number[self.at[mine]], self.rows[mine], self.scores[mine])
+
+    def firsts(self) -> Ints:
+        """Where the pairs of each question that has any begin."""
+        return np.flatnonzero(np.diff(self.at, prepend=-1))
+
+    def bounds(self, questions: int) -> Ints:
+        """Where the pairs of each question begin, and where the last ones end."""
+        return np.searchsorted(self.at, np.arange(questions + 1))
 
 
 class Answers:
     """The answers to a block, written into the rows of ``into`` from ``start`` on.
 
-    Each keeps the evidence as it was when it was put here; the scores of many are then worked out together.
+    Those that are put here are written down many at a time, with the evidence as it was when they were put.
     """
 
-    def __init__(self, into: Decisions, start: int, readings: Float32s, ids: Ints, threshold: float,
-                 temperature: float) -> None:  # fmt: skip
+    def __init__(self, into: Decisions, start: int, readings: Float32s, evidence: tuple[Evidence, Evidence], ids: Ints,
+                 threshold: float, temperature: float) -> None:  # fmt: skip
         self._into, self._start, self._readings, self._ids = into, start, readings, ids
+        self._categories, self._candidates = evidence
         self._threshold, self._temperature = threshold, temperature
         self.k = into.runners_up_category.shape[1] + 1
+        self._rows = np.empty((2, _PAIRS), np.int64)  # of categories, and the same or, if they have changed, ~former
         self._clear()
 
     def _clear(self) -> None:
-        self._waiting: list[_Answer] = []
-        self._pairs = 0
-        self._sides: list[tuple[Evidence, Float64s, Ints, Float64s]] = []
+        self._waiting: list[tuple[int, int, bool, float, int, int]] = []
+        self._end = 0
+        self._named: set[int] = set()
+        self._former: list[tuple[Float64s, int, float]] = []
+        self._rivals: list[Ints] = []
 
-    def put(self, i: int, row: int, created: bool, new: float, categories: tuple[Evidence, Ints],
-            candidates: tuple[Evidence, Ints]) -> None:  # fmt: skip
-        """Answers reading ``i`` with a row (``created``: it founds it); the rows beside the evidence mattered to it.
+    def put(self, i: int, row: int, created: bool, new: float, rows: Ints, rivals: Ints) -> None:
+        """Answers reading ``i`` with a row (``created``: it founds it), to which these rows and candidates mattered.
 
         ``new`` is the prior's share of a new category.
         """
-        for evidence, rows in (categories, candidates):
-            if len(rows):
-                self._sides.append((evidence, evidence.weights[rows], evidence.counts[rows], evidence.odds[rows]))
-                self._pairs += len(rows)
-        self._waiting.append(_Answer(i, row, created, new, categories[1], candidates[1]))
-        if self._pairs >= _PAIRS:
+        self._waiting.append((i, row, created, new, len(rows), len(rivals)))
+        end = self._end + len(rows)
+        if end > self._rows.shape[1]:
+            self._rows = np.concatenate([self._rows, np.empty((2, end), np.int64)], axis=1)
+        self._rows[:, self._end : end] = rows
+        self._named.update(rows.tolist())
+        self._rivals.append(rivals)
+        self._end = end
+        if end + LEADING * len(self._rivals) >= 2 * _PAIRS:
             self.write()
+
+    def keep(self, row: int) -> None:
+        """Keeps what answers that are not written yet need of a category that is about to change."""
+        if row in self._named:
+            sources, evidence = self._rows[1, : self._end], self._categories
+            sources[sources == row] = ~len(self._former)
+            self._former.append((evidence.weights[row].copy(), evidence.counts.item(row), evidence.odds.item(row)))
+            self._named.discard(row)
 
     def write(self) -> None:
         """Writes down all that was put here so far."""
-        scores, at = self._scores(), 0
-        for answer in self._waiting:
-            middle, end = at + len(answer.rows), at + len(answer.rows) + len(answer.rivals)
-            ranking = ranked(scores[at:middle] - answer.new, answer.rows)
-            rivals = ranked(scores[middle:end] - answer.new, answer.rivals)
-            self._write(answer, ranking, rivals[:LEADING])
-            at = end
+        if self._waiting:
+            i, rows, created, new, sizes, rivals = (np.array(column) for column in zip(*self._waiting, strict=True))
+            each = np.arange(len(i))
+            at, others = np.repeat(each, sizes), np.repeat(each, rivals)
+            waiting = np.concatenate(self._rivals)
+            scores = self._candidates.scores(self._readings, i[others], waiting)
+            self.write_down(
+                i, rows, created,
+                Pairs.ranked(at, self._rows[0, : self._end], self._scores(i[at]) - new[at]),
+                Pairs.ranked(others, waiting, scores - new[others]),
+            )  # fmt: skip
         self._clear()
 
-    def _scores(self) -> Float64s:
-        """The canonical scores of all pairs of readings and rows, in order, without the prior's share of a new one."""
-        if not self._sides:
-            return np.empty(0)
-        model = self._sides[0][0].model
-        readings = np.repeat([a.i for a in self._waiting], [len(a.rows) + len(a.rivals) for a in self._waiting])
-        weights, counts, odds = (np.concatenate([side[part] for side in self._sides]) for part in (1, 2, 3))
-        return model.log_ratios(self._readings[readings], weights, model.levels(counts)) + odds
+    def _scores(self, at: Ints) -> Float64s:
+        """The canonical scores of readings with the categories put beside them, without the share of a new one."""
+        sources, model = self._rows[1, : self._end], self._categories.model
+        if not self._former:
+            return self._categories.scores(self._readings, at, sources)
+        scores, same = np.empty(self._end), sources >= 0
+        scores[same] = self._categories.scores(self._readings, at[same], sources[same])
+        weights, counts, odds = (np.array(column) for column in zip(*self._former, strict=True))
+        which = ~sources[~same]
+        ratios = model.log_ratios(self._readings, at[~same], weights, which, model.levels(counts[which]))
+        scores[~same] = ratios + odds[which]
+        return scores
 
-    def _write(self, answer: _Answer, ranking: Ranking, rivals: Ranking) -> None:
-        into, at = self._into, self._start + answer.i
+    def write_down(self, i: Ints, rows: Ints, created: NDArray[np.bool_], pairs: Pairs, rivals: Pairs) -> None:
+        """Writes the answers to the readings ``i`` down, with the scores of what mattered to them."""
+        into, places = self._into, self._start + i
         assert into.probability is not None
         assert into.new_probability is not None
         assert into.runners_up_probability is not None
-        shares, new = self._probabilities(ranking, rivals)
-        into.category[at] = self._ids[answer.row]
-        into.score[at] = ranking[0][0] if ranking else NOTHING
-        into.created[at] = answer.created
-        into.probability[at] = new if answer.created else shares[0]
-        into.new_probability[at] = new
+        shares, new = self._probabilities(pairs, rivals, len(i))
+        firsts = pairs.firsts()
+        into.category[places] = self._ids[rows]
+        into.created[places] = created
+        into.new_probability[places] = into.probability[places] = new
+        into.score[places] = NOTHING
+        into.score[places[pairs.at[firsts]]] = pairs.scores[firsts]
+        joined = firsts[~created[pairs.at[firsts]]]
+        into.probability[places[pairs.at[joined]]] = shares[joined]
         if self.k > 1:
-            others = slice(0, self.k - 1) if answer.created else slice(1, self.k)
-            blank = self.k - 1 - len(ranking[others])
-            into.runners_up_category[at] = [self._ids[row] for _, row in ranking[others]] + [-1] * blank
-            into.runners_up_score[at] = [score for score, _ in ranking[others]] + [NOTHING] * blank
-            into.runners_up_probability[at] = shares[others] + [0.0] * blank
+            ranks = np.arange(len(shares)) - pairs.bounds(len(i))[pairs.at]
+            columns = ranks - ~created[pairs.at]
+            other = (columns >= 0) & (columns < self.k - 1)
+            cells = places[pairs.at[other]], columns[other]
+            into.runners_up_category[places], into.runners_up_category[cells] = -1, self._ids[pairs.rows[other]]
+            into.runners_up_score[places], into.runners_up_score[cells] = NOTHING, pairs.scores[other]
+            into.runners_up_probability[places], into.runners_up_probability[cells] = 0.0, shares[other]
 
-    def _probabilities(self, ranking: Ranking, rivals: Ranking) -> tuple[list[float], float]:
-        """The probabilities of the ranked categories, and of a new one.
+    def _probabilities(self, pairs: Pairs, rivals: Pairs, questions: int) -> tuple[Float64s, Float64s]:
+        """The probability of each category in a pair, and of a new one for each question.
 
         The softmax of (score - threshold) / temperature and of 0, which stands for a category never seen. What fits
         a candidate is new too. What is out of reach of the best, or not among the leading ones, has 0. The sums are
         exact before they are rounded, so their order does not matter.
         """
-        fits = [(score - self._threshold) / self._temperature for score, _ in ranking]
-        also_new = [(score - self._threshold) / self._temperature for score, _ in rivals]
-        top = max([0.0, *fits[:1], *also_new[:1]])
-        shares = [math.exp(fit - top) if fit >= top - REACH else 0.0 for fit in fits[:LEADING]]
-        new = [math.exp(fit - top) for fit in [0.0, *also_new] if fit >= top - REACH]
-        total = math.fsum(shares + new)
-        shares += [0.0] * (len(fits) - len(shares))
-        return [share / total for share in shares], math.fsum(new) / total
+        tops = np.zeros(questions)
+        sides = [(side, (side.scores - self._threshold) / self._temperature) for side in (pairs, rivals)]
+        for side, fits in sides:
+            firsts = side.firsts()
+            best = side.at[firsts]
+            tops[best] = np.maximum(tops[best], fits[firsts])
+        shares, others = (self._shares(side, fits, tops) for side, fits in sides)
+        unseen = _powers(-tops, tops <= REACH)
+        new, totals = unseen.copy(), unseen.copy()
+        ends, other_ends = pairs.bounds(questions), rivals.bounds(questions)
+        single = (np.diff(ends) == 1) & (np.diff(other_ends) == 0)
+        totals[single] += shares[ends[:-1][single]]  # of two numbers, this is their sum as rounded by fsum
+        many, seldom, never = shares.tolist(), others.tolist(), unseen.tolist()
+        for j in np.flatnonzero(~single).tolist():
+            fresh = [never[j], *seldom[other_ends[j] : other_ends[j + 1]]]
+            new[j] = math.fsum(fresh)
+            totals[j] = math.fsum(many[ends[j] : ends[j + 1]] + fresh)
+        return shares / totals[pairs.at], new / totals
+
+    def _shares(self, pairs: Pairs, fits: Float64s, tops: Float64s) -> Float64s:
+        ranks = np.arange(len(fits)) - pairs.bounds(len(tops))[pairs.at]
+        below = fits - tops[pairs.at]
+        return _powers(below, (fits >= tops[pairs.at] - REACH) & (ranks < LEADING))
+
+
+def _powers(exponents: Float64s, where: NDArray[np.bool_]) -> Float64s:
+    # The C library's: numpy's own may differ in the last bit from one machine to the next.
+    result = np.zeros(len(exponents))
+    result[where] = list(map(math.exp, exponents[where].tolist()))
+    return result

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from newfound.discovery._edits import Given, Moves, given, moves
 from newfound.discovery._exact import Ints
+from newfound.discovery._features import one_row
 from newfound.discovery._rows import Rows
+from newfound.discovery.decisions import Decisions
 from newfound.errors import SettingsError
 
 
@@ -241,6 +243,38 @@ class Register(ABC):
         readings = self._read(features)
         self._take_in(readings, given(self._categories, len(readings), categories, pinned))
         self._seen += len(readings)
+
+    def learn_one(self, x: Any, y: int | None = None) -> int:
+        """Takes in one sample of a stream and returns its category's id, as river's estimators learn.
+
+        Args:
+            x: What :meth:`observe` takes a row of: D numbers, or river's ``{name: number}``, whose values are taken in
+                the order in which it holds them.
+            y: The id that it belongs to, as a person says; the next id founds a category. None: it is decided on.
+
+        Raises:
+            FeatureError: A sample that :meth:`observe` would refuse; nothing has changed then.
+            SettingsError: An id that was never given out and is not the next; nothing has changed then.
+        """
+        row = one_row(x)
+        if y is None:
+            return int(self.observe(row).category[0])
+        home = y if y == self._categories.next_id else self.resolve(y)
+        self.admit(row, [home], [True])
+        return home
+
+    def predict_one(self, x: Any) -> int:
+        """The id that one sample would be answered with as things stand, -1 if it would found a category; nothing
+        changes. ``x`` and errors are those of :meth:`learn_one`."""
+        return int(self.predict(one_row(x)).category[0])
+
+    @abstractmethod
+    def observe(self, features: Any, runners_up: int = 0) -> Decisions:
+        """Decides on each reading in turn, and founds a category where none is near enough."""
+
+    @abstractmethod
+    def predict(self, features: Any, runners_up: int = 0) -> Decisions:
+        """What each reading alone would be told as things stand; nothing changes."""
 
     @abstractmethod
     def _read(self, features: Any) -> NDArray[Any]:

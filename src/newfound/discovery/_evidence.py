@@ -1,18 +1,4 @@
-"""What is known of a category seen n times, and how well a reading fits it, in arithmetic that batching cannot change.
-
-Readings are whitened: around the mean of its class a reading has the covariance I, and class means have the
-covariance diag(psi) around 0. A category with n readings of sum S then predicts the next one to be
-
-    N(m, diag(v)),   m = psi S / (n psi + 1),   v = 1 + psi / (n psi + 1),
-
-and a category never seen predicts N(0, 1 + psi) (two-covariance model, or PLDA). With b = m / v the log ratio of the
-two densities at x is
-
-    C_n + sum_i [ b_i (x_i - v_i b_i / 2) + a_i x_i^2 ],
-    C_n = 1/2 sum log((1 + psi) / v),   a = 1/2 (1 / (1 + psi) - 1 / v),
-
-linear in x and x^2, where C, a and v depend on n alone.
-"""
+"""What is known of categories, each seen n times: evidence that grows, and what the model makes of it."""
 
 from __future__ import annotations
 
@@ -21,85 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from newfound.discovery._exact import Float32s, Float64s, Ints, chunk_rows, tree_sum
+from newfound.discovery._exact import Float32s, Float64s, Ints, chunk_rows
+from newfound.discovery._model import Model
 from newfound.discovery._rows import Rows
-
-
-class Model:
-    """The tables of the two-covariance model for 1 .. ``cap`` members; row n is for n members.
-
-    A category with more counts as one with ``cap`` members and the same mean.
-    """
-
-    def __init__(self, spread: Float64s, cap: int) -> None:
-        n = np.arange(cap + 1)[:, None]
-        pull = spread / (n * spread + 1.0)
-        variance = 1.0 + pull
-        logs = [[math.log(v) for v in row] for row in variance.tolist()]
-        self.spread, self.cap = spread, cap
-        self.constant = np.array([0.5 * math.fsum(logs[0] + [-log for log in row]) for row in logs])
-        self.pull = pull / variance
-        self.half = variance / 2.0
-        self.bend = 0.5 * (1.0 / variance[0] - 1.0 / variance)
-
-    @property
-    def dimension(self) -> int:
-        return len(self.spread)
-
-    def levels(self, counts: Ints) -> Ints:
-        """The row of the tables for so many members."""
-        return np.minimum(counts, self.cap)
-
-    def weights(self, sums: Float64s, counts: Ints) -> Float64s:
-        """b for categories with these sums of readings and numbers of members."""
-        levels = self.levels(counts)
-        return sums * (levels / counts)[:, None] * self.pull[levels]
-
-    def log_ratios(self, readings: Any, weights: Float64s, levels: Ints) -> Float64s:
-        """The log ratios of readings and categories, pair by pair: functions of the two and of nothing else.
-
-        ``readings`` are rows, or a single one for all. Elementwise float64 arithmetic and :func:`tree_sum`.
-        """
-        result = np.empty(len(weights))
-        step = chunk_rows(self.dimension)
-        for start in range(0, len(weights), step):
-            part = slice(start, start + step)
-            x = readings if readings.ndim == 1 else readings[part].astype(np.float64)
-            b, n = weights[part], levels[part]
-            terms = self.half[n]
-            terms *= b
-            np.subtract(x, terms, out=terms)
-            terms *= b
-            terms += self.bend[n] * (x * x)
-            result[part] = self.constant[n] + tree_sum(terms)
-        return result
-
-    def error(self, lengths: Any, bends: Any, longest: float, highest: float) -> Any:
-        """How far a fast value (of :class:`_weighing.Products`) can be from the canonical one.
-
-        A fast value is fl(fl(x.b + q) + c): x.b a float32 inner product with b rounded to float32, q = sum a x^2 and
-        c = C - sum v b^2 / 2, with the prior's share, rounded from float64. With u = 2^-24 and
-        gamma_n = n u / (1 - n u), any order of summation and any fused multiply-add,
-
-        - the inner product is within gamma_D sum|x b| of x.b for the rounded b, which is itself within u sum|x b|,
-          and sum|x b| <= |x| |b|; the two additions cost another 2 u |x.b|: together gamma_{D+4} |x| |b|;
-        - q and c are rounded once and go through at most two additions: gamma_4 (|q| + |c|).
-
-        The float64 roundings, of the canonical value too, are of the order D 2^-53 of |x| |b|, |q|, |c| and C. Four
-        more units on each term pay for them many times over (as long as D < 2^20) and for what underflows.
-
-        Args:
-            lengths: |x|, of one reading or of many.
-            bends: The largest |q| of the reading.
-            longest: The largest |b| of a category.
-            highest: The largest |c|, C included, of a category.
-        """
-        return _gamma(self.dimension + 8) * lengths * longest + _gamma(8) * (bends + highest + self.constant[-1] + 1e-6)
-
-
-def _gamma(n: int) -> float:
-    return n * 2.0**-24 / (1.0 - n * 2.0**-24)
 
 
 @dataclass(frozen=True)
@@ -122,11 +34,28 @@ class Prior:
         return 0.0 if self.concentration is None else math.log(self.concentration + self.discount * categories)
 
 
+@dataclass(frozen=True)
+class Grown:
+    """Rows of evidence that are not, or not yet, part of it: all that :class:`Evidence` keeps of a row."""
+
+    sums: Float64s
+    numbers: Ints  # counts and members
+    weights: Float64s
+    scalars: Float64s
+
+    def __getitem__(self, which: Any) -> Grown:
+        return Grown(self.sums[which], self.numbers[which], self.weights[which], self.scalars[which])
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+
 class Evidence:
     """Categories as rows that grow: sums and counts of the readings they are made of, and what follows from them.
 
     ``counts`` is the evidence, n. ``members`` is what the prior goes by: they differ for known categories that do
-    not learn. ``fast``, ``offsets`` and ``lengths`` (b in float32, c and |b|) serve the filter only.
+    not learn. ``fast``, ``offsets`` and ``lengths`` (b in float32, c and |b|) serve the filter only. ``changed`` marks
+    the rows that second thoughts have not looked at as they are now.
     """
 
     def __init__(self, model: Model, prior: Prior, sums: Float64s, counts: Ints, members: Ints) -> None:
@@ -135,6 +64,7 @@ class Evidence:
         self._sums, self._numbers = Rows(sums), Rows(np.stack([counts, members], axis=1))
         self._weights, self._fast = Rows(np.empty((n, d))), Rows(np.empty((n, d), np.float32))
         self._scalars = Rows(np.empty((n, 3)))  # share of the prior, c with that share, |b|
+        self._changed = Rows(np.ones(n, bool))
         self.refresh(np.arange(n))
 
     def __len__(self) -> int:
@@ -172,35 +102,97 @@ class Evidence:
     def lengths(self) -> Float64s:
         return self._scalars.view[:, 2]
 
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        return self._changed.view
+
     def refresh(self, rows: Ints) -> None:
         """Works out again what follows from the sums, counts and members of these rows."""
-        for row in rows.tolist():
-            self.refresh_row(row)
+        step = chunk_rows(self.model.dimension)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            self._put(some, *self._derive(self.sums[some], self._numbers.view[some]))
+
+    def _derive(self, sums: Float64s, numbers: Ints) -> tuple[Float64s, Float64s]:
+        """The weights and scalars of categories with these sums, counts and members."""
+        model, (counts, members) = self.model, numbers.T
+        levels = model.levels(counts)
+        weights = model.weights(sums, counts)
+        odds = np.array([self.prior.of(n) for n in members.tolist()])
+        offsets = model.constant[levels] - np.einsum("ij,ij,ij->i", model.half[levels], weights, weights) + odds
+        lengths = np.sqrt(np.einsum("ij,ij->i", weights, weights))
+        return weights, np.stack([odds, offsets, lengths], axis=1)
+
+    def _put(self, rows: Ints, weights: Float64s, scalars: Float64s) -> None:
+        self._weights.view[rows] = self._fast.view[rows] = weights
+        self._scalars.view[rows] = scalars
+        self._changed.view[rows] = True
 
     def refresh_row(self, row: int) -> None:
         """:meth:`refresh` for a single row; the operations are those of :meth:`Model.weights`."""
         (count, members), model = self._numbers.view[row].tolist(), self.model
         level = min(count, model.cap)
-        weights = self.sums[row] * (level / count) * model.pull[level]
-        self._weights.view[row] = self._fast.view[row] = weights
+        weights = self._weights.view[row]
+        np.multiply(self._sums.view[row], level / count, out=weights)
+        weights *= model.pull[level]
+        self._fast.view[row] = weights
         odds = self.prior.of(members)
-        offset = model.constant.item(level) - float((model.half[level] * weights) @ weights) + odds
-        self._scalars.view[row] = odds, offset, math.sqrt(float(weights @ weights))
+        offset = model.constant.item(level) - float((model.half[level] * weights).dot(weights)) + odds
+        self._scalars.view[row] = odds, offset, math.sqrt(float(weights.dot(weights)))
+        self._changed.view[row] = True
+
+    def fast_row(self, row: int) -> tuple[Float32s, int, float, float]:
+        """b in float32, the row of the model's tables, c and |b| of a category."""
+        _, offset, length = self._scalars.view[row].tolist()
+        return self._fast.view[row], min(self._numbers.view.item(row, 0), self.model.cap), offset, length
+
+    def join(self, row: int, reading: Float32s, *, learns: bool) -> None:
+        """Takes one more reading in, as evidence if it ``learns``."""
+        numbers = self._numbers.view[row]
+        numbers[1] += 1
+        if learns:
+            numbers[0] += 1
+            self._sums.view[row] += reading
+        self.refresh_row(row)
 
     def append(self, total: Any, count: int) -> int:
         """Adds a category of ``count`` readings with this sum, and returns its row."""
         row = len(self)
         self._sums.append(total[None])
         self._numbers.append(np.array([[count, count]]))
-        for derived in (self._weights, self._fast, self._scalars):
-            derived.append(np.zeros((1, 1)))
+        self._lengthen(1)
         self.refresh_row(row)
         return row
 
-    def scores(self, reading: Float64s, rows: Ints) -> Float64s:
-        """The canonical log ratios of one reading with ``rows``, each with its share of the prior."""
+    def _lengthen(self, rows: int) -> None:
+        for derived in (self._weights, self._fast, self._scalars):
+            derived.append(np.zeros((rows, 1)))
+        self._changed.append(np.ones(rows, bool))
+
+    def grown(self, rows: Ints, readings: Float32s, learning: NDArray[np.bool_]) -> Grown:
+        """What the rows, each by itself, become with one more reading, as evidence if ``learning``; -1: a new one."""
+        sums, old = readings.astype(np.float64), rows >= 0
+        numbers = np.ones((len(rows), 2), np.int64)
+        numbers[old] = self._numbers.view[rows[old]]
+        numbers[old] += np.stack([learning[old], np.ones(old.sum(), bool)], axis=1)
+        before = self.sums[rows[old]]
+        sums[old] = np.where(learning[old, None], before + sums[old], before)
+        return Grown(sums, numbers, *self._derive(sums, numbers))
+
+    def grow(self, rows: Ints, grown: Grown) -> None:
+        """Makes the rows what they have become; those beyond the last one are new, without a gap, ascending."""
+        added = int(np.count_nonzero(rows >= len(self)))
+        if added:
+            self._sums.append(np.zeros((added, 1)))
+            self._numbers.append(np.zeros((added, 1), np.int64))
+            self._lengthen(added)
+        self._sums.view[rows], self._numbers.view[rows] = grown.sums, grown.numbers
+        self._put(rows, grown.weights, grown.scalars)
+
+    def scores(self, readings: Float32s, at: Ints, rows: Ints) -> Float64s:
+        """The canonical log ratios of ``readings[at]`` with ``rows``, pair by pair, with their shares of the prior."""
         levels = self.model.levels(self.counts[rows])
-        return self.model.log_ratios(reading, self.weights[rows], levels) + self.odds[rows]
+        return self.model.log_ratios(readings, at, self.weights, rows, levels) + self.odds[rows]
 
     def scores_without(self, readings: Float32s, rows: Ints, inside: Any) -> Float64s:
         """The scores of readings with their own categories, as if they were not among the members.
@@ -211,12 +203,13 @@ class Evidence:
         left = counts > 0
         sums = self.sums[rows] - np.where(inside[:, None], readings, np.float32(0)).astype(np.float64)
         counts = np.where(left, counts, 1)
-        ratios = self.model.log_ratios(readings, self.model.weights(sums, counts), self.model.levels(counts))
+        each, levels = np.arange(len(rows)), self.model.levels(counts)
+        ratios = self.model.log_ratios(readings, each, self.model.weights(sums, counts), each, levels)
         members = np.where(left, self.members[rows] - 1, 1)
         return np.where(left, ratios + [self.prior.of(n) for n in members.tolist()], -np.inf)
 
     def keep(self, left: Any) -> None:
         """Drops the rows that are not marked."""
         if not left.all():
-            for column in (self._sums, self._numbers, self._weights, self._fast, self._scalars):
+            for column in (self._sums, self._numbers, self._weights, self._fast, self._scalars, self._changed):
                 column.keep(left)

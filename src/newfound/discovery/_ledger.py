@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newfound.discovery._categories import Categories
-from newfound.discovery._evidence import Evidence
-from newfound.discovery._exact import Float32s, Ints
+from newfound.discovery._evidence import Evidence, Grown
+from newfound.discovery._exact import Float32s, Float64s, Ints
 from newfound.discovery._rows import Rows
 from newfound.errors import SettingsError
 
@@ -51,6 +51,14 @@ class Candidates:
         self.homes.append(np.array([home]))
         return self.evidence.append(reading.astype(np.float64), 1)
 
+    def extend(self, grown: Grown, sightings: Ints, homes: Ints) -> Ints:
+        """Several more, each with its row of evidence; returns their rows."""
+        rows = np.arange(len(self.evidence), len(self.evidence) + len(grown))
+        self.sightings.append(sightings)
+        self.homes.append(homes)
+        self.evidence.grow(rows, grown)
+        return rows
+
     def keep(self, left: NDArray[np.bool_]) -> None:
         self.evidence.keep(left)
         self.sightings.keep(left)
@@ -75,23 +83,35 @@ class Candidates:
 
 class Memory:
     """The last ``limit`` sightings: their readings, the ids of the categories they belong to (or of aliases), and
-    whether they are pinned there: a person has said so."""
+    whether they are pinned there: a person has said so.
 
-    def __init__(self, limit: int, readings: Float32s, homes: Ints, pinned: NDArray[np.bool_]) -> None:
-        self.limit = limit
+    ``notes`` are ``width`` numbers that second thoughts have found out about each, to be spared the next time; NaN:
+    nothing yet. They change no answer and are in no state.
+    """
+
+    def __init__(self, limit: int, readings: Float32s, homes: Ints, pinned: NDArray[np.bool_], width: int) -> None:
+        self.limit, self.width = limit, width
         self._readings, self._homes, self._pinned = Rows(readings), Rows(homes), Rows(pinned)
+        self._notes = Rows(np.full((len(homes), width), np.nan))
+
+    def _last(self, column: Rows) -> NDArray[Any]:
+        return column.view[-self.limit :] if self.limit else column.view[:0]
 
     @property
     def readings(self) -> Float32s:
-        return self._readings.view[-self.limit :] if self.limit else self._readings.view[:0]
+        return self._last(self._readings)
 
     @property
     def homes(self) -> Ints:
-        return self._homes.view[-self.limit :] if self.limit else self._homes.view[:0]
+        return self._last(self._homes)
 
     @property
     def pinned(self) -> NDArray[np.bool_]:
-        return self._pinned.view[-self.limit :] if self.limit else self._pinned.view[:0]
+        return self._last(self._pinned)
+
+    @property
+    def notes(self) -> Float64s:
+        return self._last(self._notes)
 
     def append(self, readings: Float32s, homes: Ints, pinned: NDArray[np.bool_]) -> None:
         if not self.limit:
@@ -99,11 +119,16 @@ class Memory:
         self._readings.append(readings[-self.limit :])
         self._homes.append(homes[-self.limit :])
         self._pinned.append(pinned[-self.limit :])
+        self._notes.append(np.full((len(homes[-self.limit :]), self.width), np.nan))
         if len(self._homes) > 2 * self.limit:  # seldom enough that dropping the oldest costs little
             left = np.arange(len(self._homes)) >= len(self._homes) - self.limit
-            self._readings.keep(left)
-            self._homes.keep(left)
-            self._pinned.keep(left)
+            for column in (self._readings, self._homes, self._pinned, self._notes):
+                column.keep(left)
+
+    def rehome(self, places: Any, home: int) -> None:
+        """Remembered sightings belong to ``home`` from now on; what was noted about them is void."""
+        self.homes[places] = home
+        self.notes[places] = np.nan
 
 
 @dataclass
@@ -138,7 +163,7 @@ class Ledger:
         np.add.at(self.categories.counts.view, rows, [-1, 1])
         place = sighting - seen + len(self.memory.homes)
         if 0 <= place < len(self.memory.homes):
-            self.memory.homes[place] = target
+            self.memory.rehome(place, target)
         if source != target:
             self.events.append(Event("moved", at, sighting, source, target))
 
@@ -226,7 +251,7 @@ class Ledger:
         rows_waiting = Evidence(model, prior, part["waiting"], ones, ones)
         self.candidates = Candidates(rows_waiting, waiting, part["waiting_homes"], lapsed)
         readings = part["remembered"].astype(np.float32)
-        self.memory = Memory(self.memory.limit, readings, part["remembered_homes"], pinned)
+        self.memory = Memory(self.memory.limit, readings, part["remembered_homes"], pinned, self.memory.width)
         self.events = [
             Event(_KINDS[kind], at, None if sighting < 0 else sighting, source, target)
             for kind, at, sighting, source, target in part["events"].tolist()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from newfound.discovery._evidence import Evidence, Model
-from newfound.discovery._exact import Float32s, Ints
+from newfound.discovery._evidence import Evidence
+from newfound.discovery._exact import Float32s, Float64s, Ints
+from newfound.discovery._model import Model
 
 _LOWEST = -3.4e38  # above the -inf of columns that do not count
 _CACHED = 16  # readings that are added to at a time: what is worked on stays in the cache
@@ -14,42 +17,74 @@ _CACHED = 16  # readings that are added to at a time: what is worked on stays in
 class Readings:
     """A block of readings and what every product with it needs."""
 
-    def __init__(self, readings: Float32s, model: Model) -> None:
-        squares = np.square(readings, dtype=np.float64)
-        bends = squares @ model.bend.T
-        self.rows = readings
-        self.bends = bends.astype(np.float32)
-        self.largest_bends = np.abs(bends).max(axis=1)
-        self.lengths = np.sqrt(squares.sum(axis=1))
+    def __init__(self, readings: Float32s, model: Model, facts: Float64s | None = None,
+                 bends: Float32s | None = None) -> None:  # fmt: skip
+        self.rows, self._model = readings, model
+        self.facts = self._find_out() if facts is None else facts
+        self.lengths, self.largest_bends = self.facts[:, 0], self.facts[:, 1]
+        self.bends = self.facts[:, 2:].astype(np.float32) if bends is None else bends
+
+    def _find_out(self) -> Float64s:
+        """For every reading |x|, the largest |q|, and q by number of members."""
+        squares = np.square(self.rows, dtype=np.float64)
+        bends = squares @ self._model.bend.T
+        return np.column_stack([np.sqrt(squares.sum(axis=1)), np.abs(bends).max(axis=1), bends])
+
+    @staticmethod
+    def width_of_facts(model: Model) -> int:
+        return 2 + len(model.bend)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __getitem__(self, which: Any) -> Readings:
+        """Some of them."""
+        return Readings(self.rows[which], self._model, self.facts[which], self.bends[which])
+
+    def values(self, vectors: Float32s, levels: Ints, offsets: Float32s, out: Float32s | None = None) -> Float32s:
+        """The fast values of all readings with categories of which this is known: b, n and c."""
+        out = np.empty((len(self), len(vectors)), np.float32) if out is None else out
+        np.matmul(self.rows, vectors.T, out=out)
+        for start in range(0, len(self), _CACHED):
+            some = slice(start, start + _CACHED)
+            out[some] += self.bends[some].take(levels, axis=1)
+            out[some] += offsets
+        return out
+
+    def values_of_one(self, start: int, vector: Float32s, level: int, offset: float) -> Float32s:
+        """The fast values of the readings from ``start`` on with a single category."""
+        values = self.rows[start:].dot(vector)
+        values += self.bends[start:, level]
+        values += offset
+        return values
+
+    def errors(self, longest: float, highest: float) -> Float64s:
+        """:meth:`Model.error` of each."""
+        return np.asarray(self._model.error(self.lengths, self.largest_bends, longest, highest))
 
 
 class Products:
     """Fast values of a block of readings with all rows of evidence: log ratios with the rows' shares of the prior.
 
     Each is within :meth:`Model.error` of the canonical value. Rows that change or are added while the block is worked
-    on (at most ``room``) are withdrawn from the product and compared afresh with each reading that follows.
+    on (at most ``room``) are withdrawn from the product and compared afresh with each reading that follows, until they
+    are settled: then they are multiplied with all readings that are left, and are rows like others. ``rows``: only
+    these, in a product that stays as it is.
     """
 
-    def __init__(self, block: Readings, evidence: Evidence, room: int = 0) -> None:
-        n, size, dimension = len(block), len(evidence), evidence.model.dimension
-        self.evidence, self._block, self._size = evidence, block, size
-        self.values = np.empty((n, size + room), np.float32)
-        base = self.values[:, :size]
-        np.matmul(block.rows, evidence.fast.T, out=base)
-        levels, offsets = evidence.model.levels(evidence.counts), evidence.offsets.astype(np.float32)
-        for start in range(0, n, _CACHED):
-            some = slice(start, start + _CACHED)
-            base[some] += block.bends[some].take(levels, axis=1)
-            base[some] += offsets
-        self.longest = float(evidence.lengths.max(initial=0.0))
-        self.highest = float(np.abs(evidence.offsets).max(initial=0.0))
+    def __init__(self, block: Readings, evidence: Evidence, room: int = 0, unsettled: int = 0,
+                 rows: Any = slice(None)) -> None:  # fmt: skip
+        offsets, levels = evidence.offsets[rows], evidence.model.levels(evidence.counts[rows])
+        n, size, dimension = len(block), len(offsets), evidence.model.dimension
+        self.evidence, self._block, self._end = evidence, block, size
+        self.values = np.empty((n, size + room + unsettled), np.float32)
+        block.values(evidence.fast[rows], levels, offsets.astype(np.float32), out=self.values[:, :size])
+        self.longest = float(evidence.lengths[rows].max(initial=0.0))
+        self.highest = float(np.abs(offsets).max(initial=0.0))
         self._slots: dict[int, int] = {}
-        self._vectors = np.empty((room, dimension), np.float32)
-        self._levels, self._offsets = np.empty(room, np.int64), np.empty(room, np.float32)
-        self._rows = np.arange(size + room)
+        self._vectors = np.empty((unsettled, dimension), np.float32)
+        self._levels, self._offsets = np.empty(unsettled, np.int64), np.empty(unsettled, np.float32)
+        self._rows = np.arange(size + room + unsettled)
 
     def renew(self, row: int, after: int) -> None:
         """From the reading after ``after`` on, compares with the row as it is now."""
@@ -57,41 +92,72 @@ class Products:
         if slot is None:
             self.withdraw(row, after)
             slot = self._slots[row] = len(self._slots)
-            self._rows[self._size + slot] = row
-        offset = self.evidence.offsets.item(row)
-        self._vectors[slot] = self.evidence.fast[row]
-        self._levels[slot] = min(self.evidence.counts.item(row), self.evidence.model.cap)
+            self._rows[self._end + slot] = row
+        self._vectors[slot], self._levels[slot], offset, length = self.evidence.fast_row(row)
         self._offsets[slot] = offset
-        self.longest = max(self.longest, self.evidence.lengths.item(row))
-        self.highest = max(self.highest, abs(offset))
+        self.longest, self.highest = max(self.longest, length), max(self.highest, abs(offset))
+
+    def renew_all(self, rows: Ints, after: int) -> None:
+        """:meth:`renew` of rows that are all different and not renewed since they were settled."""
+        evidence, first = self.evidence, len(self._slots)
+        slots = slice(first, first + len(rows))
+        self._slots.update(zip(rows.tolist(), range(first, slots.stop), strict=True))
+        self._rows[self._end + first : self._end + slots.stop] = rows
+        self._vectors[slots], self._offsets[slots] = evidence.fast[rows], evidence.offsets[rows]
+        self._levels[slots] = evidence.model.levels(evidence.counts[rows])
+        old = rows[rows < self._end]
+        if len(old):
+            self.values[after + 1 :, old] = -np.inf
+        self.longest = max(self.longest, float(evidence.lengths[rows].max(initial=0.0)))
+        self.highest = max(self.highest, float(np.abs(evidence.offsets[rows]).max(initial=0.0)))
 
     def withdraw(self, row: int, after: int) -> None:
         """From the reading after ``after`` on, the row does not count."""
         if row in self._slots:
             self._offsets[self._slots[row]] = -np.inf
-        elif row < self._size:
+        elif row < self._end:
             self.values[after + 1 :, row] = -np.inf
+
+    def settle(self, start: int) -> None:
+        """Multiplies what was renewed with all readings from ``start`` on."""
+        count, end = len(self._slots), self._end
+        rows, rest = self._rows[end : end + count].copy(), self._block[start:]
+        if count and len(rest):
+            fresh = rest.values(self._vectors[:count], self._levels[:count], self._offsets[:count])
+            self.values[start:, rows] = fresh
+        self._rows[end : end + count] = np.arange(end, end + count)
+        self._end = len(self.evidence)
+        self._slots.clear()
+
+    def settled(self, part: slice) -> Float32s:
+        """The values of a part of the readings, by row, if all is settled."""
+        return self.values[part, : self._end]
 
     def of(self, i: int) -> Float32s:
         """The values of reading ``i``, by column; -inf for what does not count."""
-        end = self._size + len(self._slots)
+        end = self._end + len(self._slots)
         if self._slots:
-            fresh = self.values[i, self._size : end]
+            fresh = self.values[i, self._end : end]
             np.matmul(self._vectors[: len(fresh)], self._block.rows[i], out=fresh)
-            fresh += self._block.bends[i, self._levels[: len(fresh)]]
+            fresh += self._block.bends[i].take(self._levels[: len(fresh)])
             fresh += self._offsets[: len(fresh)]
         return self.values[i, :end]
 
     def pool(self, values: Float32s, floor: float, most: int, error: float) -> tuple[Ints, Float32s]:
         """The rows that may be among the ``most`` best and whose values are at least ``floor``, and these values."""
-        columns = (values >= _at_most(floor)).nonzero()[0]
+        columns = (values >= at_most(floor)).nonzero()[0]
         if len(columns) > most:
             near = values[columns]
             last = np.partition(near, -most)[-most].item()
-            columns = columns[near >= _at_most(last - 2 * error)]
+            columns = columns[near >= at_most(last - 2 * error)]
         return self._rows[columns], values[columns]
 
 
-def _at_most(floor: float) -> float:
-    # Lower by more than the rounding to float32: a comparison there must not lose what one in float64 would keep.
+def at_most(floor: float) -> float:
+    """A little less: a comparison in float32 with it does not lose what one with ``floor`` in float64 would keep."""
     return max(_LOWEST, floor - abs(floor) * 2.0**-22 - 1e-37)
+
+
+def all_at_most(floors: Float64s) -> Float32s:
+    """:meth:`at_most` of each."""
+    return np.maximum(_LOWEST, floors - np.abs(floors) * 2.0**-22 - 1e-37).astype(np.float32)

@@ -36,7 +36,7 @@ def rehome(ledger: Ledger, moves: Moves, readings: Float32s, seen: int) -> None:
             ledger.shift(moves.target, readings[i], 1)
     ledger.candidates.settle(moves.numbers)
     ledger.categories.move(moves)
-    memory.homes[places[remembered]] = ledger.categories.ids.view[moves.target]
+    memory.rehome(places[remembered], int(ledger.categories.ids.view[moves.target]))
     memory.pinned[places[remembered]] = True
 
     groups = moves.emptied(evidence.counts, known)

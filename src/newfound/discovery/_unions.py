@@ -16,8 +16,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.discovery._evidence import Model
 from newfound.discovery._exact import Float64s, Ints, chunk_rows, tree_sum
+from newfound.discovery._model import Model
 
 _BLOCK = 512  # rows multiplied at a time: it changes the speed and nothing else
 

@@ -10,13 +10,14 @@ import numpy as np
 from newfound.discovery._categories import Categories, Register
 from newfound.discovery._checks import labelled, number, variances, whitened, whole
 from newfound.discovery._edits import Given, Moves
-from newfound.discovery._evidence import Evidence, Model, Prior
+from newfound.discovery._evidence import Evidence, Prior
 from newfound.discovery._exact import Float32s
 from newfound.discovery._ledger import Candidates, Event, Ledger, Memory
+from newfound.discovery._model import Model
 from newfound.discovery._told import rehome, take_in
 from newfound.discovery._weighing import Weighing
 from newfound.discovery.decisions import Decisions
-from newfound.discovery.second_thoughts import merge_twins, reconsider
+from newfound.discovery.second_thoughts import merge_twins, reconsider, width_of_notes
 from newfound.errors import SettingsError
 
 _PRODUCTS = 1 << 23  # products held at a time, 32 MB: with more categories, blocks have fewer samples
@@ -127,7 +128,7 @@ class BayesianDictionary(Register):
             categories=self._categories,
             evidence=Evidence(model, prior, rows, numbers, numbers),
             candidates=Candidates(Evidence(model, prior, none, some, some), some, some, some),
-            memory=Memory(limit, none.astype(np.float32), some, np.empty(0, bool)),
+            memory=Memory(limit, none.astype(np.float32), some, np.empty(0, bool), width_of_notes(model)),
             events=[],
             learn_known=bool(learn_known),
         )

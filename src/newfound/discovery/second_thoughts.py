@@ -6,15 +6,25 @@ categories once more, its own without it, and moves if another explains it bette
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.discovery._exact import Float32s, Ints
+from newfound.discovery._answers import Pairs
+from newfound.discovery._exact import Float32s, Float64s, Ints
 from newfound.discovery._ledger import Event, Ledger
-from newfound.discovery._products import Products, Readings
+from newfound.discovery._model import Model
+from newfound.discovery._products import Products, Readings, all_at_most
 from newfound.discovery._unions import unions
 
 _BLOCK = 512  # sightings looked at together: it changes the speed and nothing else
+
+
+def width_of_notes(model: Model) -> int:
+    """How many numbers are noted about a remembered sighting."""
+    return 2 + Readings.width_of_facts(model)
 
 
 def reconsider(ledger: Ledger, seen: int, at_least: float) -> None:
@@ -31,35 +41,91 @@ def reconsider(ledger: Ledger, seen: int, at_least: float) -> None:
     first = seen - len(memory.homes)
     waiting = np.isin(first + np.arange(len(memory.homes)), ledger.candidates.sightings.view)
     rows = ledger.rows(memory.homes)
-    targets = np.full(len(rows), -1, np.int64)
-    for start in range(0, len(rows), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        targets[part] = _better(ledger, memory.readings[part], np.where(waiting[part], -1, rows[part]), at_least)
+    targets = _targets(ledger, np.where(waiting, -1, rows), at_least)
     _move(ledger, np.flatnonzero((targets >= 0) & ~memory.pinned), rows, targets, waiting, seen)
     ledger.candidates.lapse(before=first)
 
 
-def _better(ledger: Ledger, readings: Float32s, own: Ints, at_least: float) -> Ints:
-    """The category that each reading should move to, -1 for none; ``own``: the row it belongs to, -1 for none."""
-    evidence = ledger.evidence
-    block = Readings(readings, evidence.model)
-    products = Products(block, evidence)
+def _targets(ledger: Ledger, own: Ints, at_least: float) -> Ints:
+    """The category that each remembered sighting should move to, -1 for none; ``own``: the row it belongs to, or -1.
+
+    Of every sighting two values are noted: its score with its own category, and what its scores with others do not
+    exceed. Both hold the next time but for categories that have changed since, so only these are multiplied with it.
+    Where that does not rule a move out, the sighting is looked at afresh.
+    """
+    evidence, notes = ledger.evidence, ledger.memory.notes
+    readings = Readings(ledger.memory.readings, evidence.model, _facts(ledger))
+    to_beat, bounds = notes[:, 0], notes[:, 1]
+    to_beat[(own < 0) | evidence.changed[own]] = np.nan
+    unheard, changed = np.isnan(bounds), np.flatnonzero(evidence.changed)
+    for some in _blocks(np.flatnonzero(~unheard)):
+        bounds[some] = np.maximum(bounds[some], _others(ledger, readings[some], own[some], changed)[1])
+    for some in _blocks(np.flatnonzero(unheard)):
+        bounds[some] = _others(ledger, readings[some], own[some], slice(None))[1]
     new = evidence.prior.of_new(len(evidence))
-    each, members = np.arange(len(own)), np.flatnonzero(own >= 0)
-    to_beat = np.full(len(own), -np.inf)
-    to_beat[members] = evidence.scores_without(readings[members], own[members], ledger.learns(own[members])) - new
-    values = products.values
-    values[:, (evidence.counts < 2) & (np.arange(len(evidence)) >= ledger.categories.known)] = -np.inf
-    values[each[members], own[members]] = -np.inf
-    errors = evidence.model.error(block.lengths, block.largest_bends, products.longest, products.highest)
-    peaks = values.max(axis=1, initial=-np.inf).astype(np.float64)
+    for some in _blocks(np.flatnonzero((bounds >= at_least + new) & np.isnan(to_beat))):
+        to_beat[some] = _own_scores(ledger, readings.rows[some], own[some])
     targets = np.full(len(own), -1, np.int64)
-    for i in np.flatnonzero(peaks + errors >= np.maximum(to_beat, at_least) + new).tolist():
-        rows, _ = products.pool(values[i], peaks[i] - 2 * errors[i], len(evidence), 0.0)
-        scores = evidence.scores(readings[i].astype(np.float64), rows) - new
-        best = int(scores.argmax())  # rows ascend, so of equal ones this is the lowest
-        if scores[best] >= at_least and scores[best] > to_beat[i]:
-            targets[i] = rows[best]
+    for some in _blocks(np.flatnonzero(bounds >= np.maximum(to_beat - new, at_least) + new)):
+        products, bounds[some] = _others(ledger, readings[some], own[some], slice(None))
+        targets[some] = _better(products, readings[some], bounds[some], to_beat[some] - new, at_least)
+    evidence.changed[:] = False
+    return targets
+
+
+def _facts(ledger: Ledger) -> Float64s:
+    """What products need to know of the remembered readings, noted beside the rest."""
+    memory = ledger.memory
+    unheard = np.flatnonzero(np.isnan(memory.notes[:, 2]))
+    memory.notes[unheard, 2:] = Readings(memory.readings[unheard], ledger.evidence.model).facts
+    return memory.notes[:, 2:]
+
+
+def _blocks(which: Ints) -> Iterator[Ints]:
+    return (which[start : start + _BLOCK] for start in range(0, len(which), _BLOCK))
+
+
+def _own_scores(ledger: Ledger, readings: Float32s, own: Ints) -> Float64s:
+    """The scores of readings with their own categories, without them; -inf where there is none."""
+    members = np.flatnonzero(own >= 0)
+    scores = np.full(len(own), -np.inf)
+    rows = own[members]
+    scores[members] = ledger.evidence.scores_without(readings[members], rows, ledger.learns(rows))
+    return scores
+
+
+def _others(ledger: Ledger, block: Readings, own: Ints, rows: Any) -> tuple[Products, Float64s]:
+    """The products of readings with ``rows``, and what no score with one that they may move to exceeds.
+
+    That is a known one or one with two members, and not their own; the products of the others become -inf.
+    """
+    evidence = ledger.evidence
+    products = Products(block, evidence, rows=rows)
+    columns = np.arange(len(evidence))[rows]
+    products.values[:, (evidence.counts[columns] < 2) & (columns >= ledger.categories.known)] = -np.inf
+    if len(columns):
+        place = np.minimum(np.searchsorted(columns, own), len(columns) - 1)
+        mine = np.flatnonzero(columns[place] == own)
+        products.values[mine, place[mine]] = -np.inf
+    errors = block.errors(products.longest, products.highest)
+    return products, products.values.max(axis=1, initial=-np.inf) + errors
+
+
+def _better(products: Products, block: Readings, bounds: Float64s, to_beat: Float64s, at_least: float) -> Ints:
+    """The category that each reading should move to, -1 for none."""
+    evidence = products.evidence
+    new = evidence.prior.of_new(len(evidence))
+    errors = block.errors(products.longest, products.highest)
+    may = np.flatnonzero(bounds >= np.maximum(to_beat, at_least) + new)
+    near = products.values[may] >= all_at_most(bounds[may] - 3 * errors[may])[:, None]
+    at, rows = near.nonzero()
+    at = may[at]
+    pairs = Pairs.ranked(at, rows, evidence.scores(block.rows, at, rows) - new)
+    firsts = pairs.firsts()
+    at, rows, scores = pairs.at[firsts], pairs.rows[firsts], pairs.scores[firsts]
+    moves = (scores >= at_least) & (scores > to_beat[at])
+    targets = np.full(len(block), -1, np.int64)
+    targets[at[moves]] = rows[moves]
     return targets
 
 

@@ -1,0 +1,114 @@
+"""The two-covariance model: how well a reading fits a category seen n times, in arithmetic batching cannot change.
+
+Readings are whitened: around the mean of its class a reading has the covariance I, and class means have the
+covariance diag(psi) around 0. A category with n readings of sum S then predicts the next one to be
+
+    N(m, diag(v)),   m = psi S / (n psi + 1),   v = 1 + psi / (n psi + 1),
+
+and a category never seen predicts N(0, 1 + psi) (two-covariance model, or PLDA). With b = m / v the log ratio of the
+two densities at x is
+
+    C_n + sum_i [ b_i (x_i - v_i b_i / 2) + a_i x_i^2 ],
+    C_n = 1/2 sum log((1 + psi) / v),   a = 1/2 (1 / (1 + psi) - 1 / v),
+
+linear in x and x^2, where C, a and v depend on n alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from newfound.discovery._exact import Float32s, Float64s, Ints, tree_sum
+
+_CHUNK = 1 << 15  # numbers worked on at a time: what is worked on stays in the cache
+
+
+class Model:
+    """The tables of the two-covariance model for 1 .. ``cap`` members; row n is for n members.
+
+    A category with more counts as one with ``cap`` members and the same mean.
+    """
+
+    def __init__(self, spread: Float64s, cap: int) -> None:
+        n = np.arange(cap + 1)[:, None]
+        pull = spread / (n * spread + 1.0)
+        variance = 1.0 + pull
+        logs = [[math.log(v) for v in row] for row in variance.tolist()]
+        self.spread, self.cap = spread, cap
+        self.constant = np.array([0.5 * math.fsum(logs[0] + [-log for log in row]) for row in logs])
+        self.pull = pull / variance
+        self.half = variance / 2.0
+        self.bend = 0.5 * (1.0 / variance[0] - 1.0 / variance)
+        self._errors = _gamma(len(spread) + 8), _gamma(8), self.constant.item(-1) + 1e-6
+
+    @property
+    def dimension(self) -> int:
+        return len(self.spread)
+
+    def levels(self, counts: Ints) -> Ints:
+        """The row of the tables for so many members."""
+        return np.minimum(counts, self.cap)
+
+    def weights(self, sums: Float64s, counts: Ints) -> Float64s:
+        """b for categories with these sums of readings and numbers of members."""
+        levels = self.levels(counts)
+        return sums * (levels / counts)[:, None] * self.pull[levels]
+
+    def log_ratios(self, readings: Float32s, at: Ints, weights: Float64s, which: Ints, levels: Ints) -> Float64s:
+        """The log ratios of ``readings[at]`` and categories with ``weights[which]``: functions of each pair alone.
+
+        Elementwise float64 arithmetic and :func:`tree_sum`.
+        """
+        result = np.empty(len(which))
+        step = max(1, min(_CHUNK // self.dimension, len(which)))
+        rows = np.empty((step, self.dimension), readings.dtype)
+        memory = np.empty((4, step, self.dimension))  # used again for every chunk: fresh memory costs more than sums
+        for start in range(0, len(which), step):
+            part = slice(start, start + step)
+            n = levels[part]
+            b, x, terms, spare = memory[:, : len(n)]
+            x[:] = _take(readings, at[part], rows[: len(n)])
+            _take(weights, which[part], b)
+            _take(self.half, n, terms)
+            terms *= b
+            np.subtract(x, terms, out=terms)
+            terms *= b
+            x *= x
+            x *= _take(self.bend, n, b)
+            terms += x
+            result[part] = self.constant[n] + tree_sum(terms, spare.reshape(-1))
+        return result
+
+    def error(self, lengths: Any, bends: Any, longest: float, highest: float) -> Any:
+        """How far a fast value (of :class:`_products.Products`) can be from the canonical one.
+
+        A fast value is fl(fl(x.b + q) + c): x.b a float32 inner product with b rounded to float32, q = sum a x^2 and
+        c = C - sum v b^2 / 2, with the prior's share, rounded from float64. With u = 2^-24 and
+        gamma_n = n u / (1 - n u), any order of summation and any fused multiply-add,
+
+        - the inner product is within gamma_D sum|x b| of x.b for the rounded b, which is itself within u sum|x b|,
+          and sum|x b| <= |x| |b|; the two additions cost another 2 u |x.b|: together gamma_{D+4} |x| |b|;
+        - q and c are rounded once and go through at most two additions: gamma_4 (|q| + |c|).
+
+        The float64 roundings, of the canonical value too, are of the order D 2^-53 of |x| |b|, |q|, |c| and C. Four
+        more units on each term pay for them many times over (as long as D < 2^20) and for what underflows.
+
+        Args:
+            lengths: |x|, of one reading or of many.
+            bends: The largest |q| of the reading.
+            longest: The largest |b| of a category.
+            highest: The largest |c|, C included, of a category.
+        """
+        of_products, of_others, rest = self._errors
+        return of_products * lengths * longest + of_others * (bends + highest + rest)
+
+
+def _take(rows: Any, which: Ints, out: Any) -> Any:
+    return np.take(rows, which, axis=0, out=out, mode="clip")  # which only spares a buffer: every index is in range
+
+
+def _gamma(n: int) -> float:
+    return n * 2.0**-24 / (1.0 - n * 2.0**-24)
