@@ -65,10 +65,12 @@ def first_screen(table: Table) -> str:
     every = [result for results in lines.values() for result in results]
     data, backbone = every[0]["data"], every[0]["backbone"]
     orders = orders_in_words(every[0]["orders"])
+    commits = ", ".join(sorted({result["commit"] for result in every}))
     return (
         f"{plain_markdown(some.rows(brief=True))}\n"
         f"<sub>{data['stream']:,} images of {data['protocol']}, streamed; {data['known']} of its {data['classes']} "
-        f"classes known. Short trainings on a CPU; per cent, mean over seeds and {orders} (± of All). "
+        f"classes known. Short trainings on a CPU; per cent, mean over seeds and {orders} (± of All); "
+        f"commits {commits}; `newfound bench table1 --protocol {data['protocol']}`. "
         f"{pretraining.in_words(backbone, data['protocol'], every[0]['weights'])}</sub>\n"
     )
 
