@@ -38,6 +38,9 @@ def main() -> None:
         one["name"], f"{one['value']:,.4g} ({one['low']:,.4g} to {one['high']:,.4g}) {one['unit']}", one["detail"],
     ) for one in limits)]  # fmt: skip
     put(PAGE, f"{plain_markdown(rows)}\n{speed_history.machine()}\n", "hardware")
+    if (RESULTS / "growth.md").is_file():  # of `newfound bench growth --out benchmarks/results`
+        figure = "![time a sighting, by categories and by images](../benchmarks/results/growth.svg)"
+        put(PAGE, f"{(RESULTS / 'growth.md').read_text(encoding='utf-8')}\n{figure}\n", "growth")
 
 
 if __name__ == "__main__":
