@@ -70,6 +70,18 @@ def test_trimming_drops_the_least_recently_used_first(tmp_path):
     assert cache.trim() == 0
 
 
+def test_trimming_leaves_alone_what_is_not_of_the_cache(tmp_path):
+    cache = TokenCache(tmp_path, max_bytes=0)
+    cache.put("ab" + "0" * 38, np.ones((2, 2), np.float32))
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "heron.jpg").write_bytes(b"mine")
+    (tmp_path / "onnx" / ".onnx-of-a-process-that-was-killed").mkdir(parents=True)
+    (tmp_path / "onnx" / "old.onnx").write_bytes(b"model")
+    assert cache.trim() == 2
+    assert (tmp_path / "photos" / "heron.jpg").read_bytes() == b"mine"
+    assert not (tmp_path / "onnx" / "old.onnx").exists()
+
+
 def test_a_bound_of_nothing_empties_the_cache(tmp_path):
     cache = TokenCache(tmp_path / "cache", max_bytes=0)
     cache.put("aa", np.zeros(3, np.float32))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -42,11 +44,12 @@ def fitted(request):
 @pytest.mark.parametrize(
     ("estimator", "expected"),
     [
-        (OnTheFlyClassifier(), ZERO),
+        (OnTheFlyClassifier(), ZERO | {"check_classifiers_train": NOVEL}),
+        (OnTheFlyClassifier("evidence"), ZERO),
         (OnTheFlyClassifier("prototypes"), ZERO | {"check_classifiers_train": NOVEL}),
         (OnTheFlyClassifier("prototypes", threshold=-1.0), ZERO),
     ],
-    ids=["evidence", "prototypes", "prototypes, nothing is new"],
+    ids=["auto", "evidence", "prototypes", "prototypes, nothing is new"],
 )
 def test_it_keeps_the_contract_of_scikit_learn(estimator, expected):
     results = check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
@@ -162,13 +165,13 @@ def test_rows_without_a_label_are_decided_in_their_place_of_the_stream(fitted):
 def test_fit_predict_learns_what_is_labelled_and_names_the_rest():
     X, kinds = rows(range(8))
     y = [f"kind{kind}" if kind < 5 and i % 2 else None for i, kind in enumerate(kinds.tolist())]
-    answers = OnTheFlyClassifier(threshold=0.0).fit_predict(X, y)
+    answers = OnTheFlyClassifier("evidence", threshold=0.0).fit_predict(X, y)
     assert [a for a, label in zip(answers, y, strict=True) if label] == [label for label in y if label]
     assert (answers[kinds < 5] == [f"kind{kind}" for kind in kinds[kinds < 5]]).all()
     new = [set(answers[kinds == kind]) for kind in (5, 6, 7)]
     assert set.union(*new) == {"new-1", "new-2", "new-3"}
     assert all(len(labels) == 1 for labels in new)
-    started = OnTheFlyClassifier(threshold=0.0).partial_fit(X, y)
+    started = OnTheFlyClassifier("evidence", threshold=0.0).partial_fit(X, y)
     assert started.predict(X).tolist() == answers.tolist()
 
 
@@ -200,9 +203,45 @@ def test_the_threshold_is_rehearsed_where_classes_can_be_hidden():
     assert model.dictionary_.threshold == model.threshold_
     again = OnTheFlyClassifier(draws=1).fit(X, y)
     assert again.threshold_ == model.threshold_
-    few = OnTheFlyClassifier().fit(*rows(range(3)))
+    few = OnTheFlyClassifier("evidence").fit(*rows(range(3)))
     assert (few.threshold_, few.threshold_rule_) == (10.0, "fixed: what rehearsals come to")
-    assert OnTheFlyClassifier(threshold=3.5).fit(X, y).threshold_ == 3.5
+    assert OnTheFlyClassifier("evidence", threshold=3.5).fit(X, y).threshold_ == 3.5
+    plain = OnTheFlyClassifier().fit(*rows(range(3)))
+    assert isinstance(plain.dictionary_, PrototypeDictionary), "a fixed cosine holds in any number of dimensions"
+    assert not hasattr(plain, "predict_proba")
+
+
+def test_the_dictionary_that_rehearses_better_is_taken(monkeypatch):
+    from newfound import _feature_rehearsal
+
+    X, y = rows(range(6), each=6)
+    real, tried, best = _feature_rehearsal.choose, [], 0.0
+
+    def choose(scenes, settings):
+        found = real(scenes, settings)
+        method = scenes[1.0][0].method.settings
+        tried.append((method.dictionary, method.between))
+        worth = {("prototypes", None): 0.5, ("bayesian", None): 0.505, ("bayesian", 1.0): best}[tried[-1]]
+        return replace(found, scores=[worth])
+
+    monkeypatch.setattr(_feature_rehearsal, "choose", choose)
+    for kind in (PrototypeDictionary, BayesianDictionary):
+        best = 0.505 if kind is PrototypeDictionary else 0.6
+        model = OnTheFlyClassifier(draws=1).fit(X, y)
+        assert type(model.dictionary_) is kind, "a hair better is no reason"
+        assert hasattr(model, "predict_proba") == (kind is BayesianDictionary)
+    assert set(tried) == {("prototypes", None), ("bayesian", None), ("bayesian", 1.0)}
+
+
+def test_on_raw_pixels_known_classes_stay_known_while_the_stream_discovers():
+    digits, labels = load_digits(return_X_y=True)
+    known = np.flatnonzero(labels < 6)
+    taught, stream = known[:300], np.setdiff1d(np.arange(900), known[:300])
+    model = OnTheFlyClassifier(draws=2).fit(digits[taught], labels[taught])
+    model.partial_fit(digits[stream])
+    old = stream[labels[stream] < 6]
+    assert (model.predict(digits[old]) == labels[old]).mean() > 0.6, "0.48 with the rehearsal of images"
+    assert 7 <= len(model.classes_) <= 16, "20 with the rehearsal of images"
 
 
 def test_it_works_in_pipelines_and_searches_and_with_named_columns():
@@ -217,7 +256,7 @@ def test_it_works_in_pipelines_and_searches_and_with_named_columns():
     search.fit(table, y)
     assert search.best_params_ == {"onTheFly__threshold": 0.3}
     assert search.best_score_ > 0.8
-    model = OnTheFlyClassifier(threshold=0.0).fit(table, y)
+    model = OnTheFlyClassifier("evidence", threshold=0.0).fit(table, y)
     assert model.feature_names_in_.tolist() == list(table.columns)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(table[table.columns[::-1]])
@@ -239,8 +278,10 @@ def test_a_clone_has_the_settings_and_nothing_that_was_learnt(fitted):
         (lambda m: m.partial_fit(np.eye(12)[:2], [1]), DataError, "2 rows but 1 labels"),
         (lambda m: m.partial_fit(np.eye(12)[:1], ["heron"]), DataError, "'heron' is of another kind"),
         (lambda m: m.partial_fit(np.eye(12)[:1], [-1]), DataError, "fit no category"),
-        (lambda m: m.set_params(dictionary="bayes").fit(*rows(range(3))), SettingsError, "evidence, prototypes"),
+        (lambda m: m.set_params(dictionary="bayes").fit(*rows(range(3))), SettingsError, "auto, prototypes, evidence"),
+        (lambda m: m.set_params(dictionary="auto", threshold=0.5).fit(*rows(range(3))), SettingsError, "say which"),
         (lambda m: m.fit(rows([1])[0], rows([1])[1]), DataError, "one class"),
+        (lambda m: m.fit_predict(np.eye(12), [None] * 12), DataError, "no row has a label"),
     ],
 )
 def test_errors_say_what_is_wrong(fitted, act, error, says):

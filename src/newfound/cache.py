@@ -23,6 +23,7 @@ _FORMAT = 2  # raise when the meaning of an entry changes
 _HEADER = 128  # bytes of JSON, padded, before the numbers
 _DTYPES = {"float16": np.float16, "float32": np.float32}
 _DEFAULT_GIB = 20.0
+_OURS = {".tokens", ".part", ".onnx"}
 
 
 class TokenCache:
@@ -89,6 +90,8 @@ class TokenCache:
         """Remove least recently used entries until the bound holds; returns how many were removed."""
         entries = []
         for path in self.folder.glob("*/*"):
+            if path.suffix not in _OURS:  # the folder may be one that others use too
+                continue
             try:
                 status = path.stat()
             except FileNotFoundError:  # another process was faster

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
     from newfound.discovery import Decisions, Event
     from newfound.method._deciding import DictionaryName
-    from newfound.method.frozen import Frozen
+    from newfound.method.frozen import Frozen, FrozenSettings
     from newfound.rehearsal import Rehearsal
 
-_DICTIONARIES: dict[str, DictionaryName] = {"evidence": "bayesian", "prototypes": "prototypes"}
+_DICTIONARIES: dict[str, DictionaryName] = {"prototypes": "prototypes", "evidence": "bayesian"}
+_BETWEEN = (None, 1.0)  # by the number of classes; a sphere, for which few dimensions and classes are better
 
 
 class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
@@ -56,12 +57,14 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
         dictionary: ``"evidence"`` weighs it (:class:`~newfound.discovery.BayesianDictionary`); ``"prototypes"``
-            compares cosines with class means (:class:`~newfound.discovery.PrototypeDictionary`).
-        threshold: The score from which on a row belongs to a category: a log ratio or a cosine. None: rehearsed on the
-            labelled rows, half of whose classes play the unknown ones; a fixed one for fewer than 4 classes of 4 rows.
+            compares cosines with class means (:class:`~newfound.discovery.PrototypeDictionary`); ``"auto"`` takes what
+            rehearses better, and prototypes where nothing can be rehearsed.
+        threshold: The score from which on a row belongs to a category: a log ratio or a cosine, so not with
+            ``"auto"``. None: rehearsed on the labelled rows, half of whose classes play the unknown ones; a fixed one
+            for fewer than 4 classes of 4 rows.
         dimensions: Of evidence: principal directions to keep.
-        between: Of evidence: how far the spread between classes is drawn towards a sphere, in [0, 1]. None: rehearsed
-            together with the threshold, which takes three times as long.
+        between: Of evidence: how far the spread between classes is drawn towards a sphere, in [0, 1]. None: further the
+            fewer classes there are. ``"rehearsed"``: that, or a sphere, whichever rehearses better.
         reconsider_every: Of evidence: second thoughts after so many rows of the stream; None never has any.
         centre: Of prototypes: see rows from the mean of the labelled ones.
         draws: How often classes are hidden in a rehearsal.
@@ -72,7 +75,7 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
             grows with the stream.
         new_label_: What a row of none of these is predicted as.
         threshold_, threshold_rule_: The threshold in use, and where it comes from in words.
-        dictionary_: The dictionary; its ids are positions in the order of founding.
+        dictionary_: The dictionary, of one kind or the other; its ids are positions in the order of founding.
         n_features_in_, feature_names_in_: As everywhere in scikit-learn.
 
     Example:
@@ -84,11 +87,11 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        dictionary: Literal["evidence", "prototypes"] = "evidence",
+        dictionary: Literal["auto", "evidence", "prototypes"] = "auto",
         threshold: float | None = None,
         *,
         dimensions: int = 512,
-        between: float | None = 0.15,
+        between: float | Literal["rehearsed"] | None = "rehearsed",
         reconsider_every: int | None = 250,
         centre: bool = True,
         draws: int = 4,
@@ -182,7 +185,10 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         return self._scores(X).max(axis=1)
 
     def _weighs_evidence(self) -> bool:
-        return self.dictionary == "evidence"  # cosines are no probabilities
+        """Cosines are no probabilities; which ones it has, ``"auto"`` knows when it is fitted."""
+        if self.dictionary == "auto":
+            return isinstance(getattr(self, "dictionary_", None), BayesianDictionary)
+        return self.dictionary == "evidence"
 
     @available_if(_weighs_evidence)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -210,6 +216,8 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         return self._labels.of(np.array([-1]))[0]
 
     def _learn(self, rows: NDArray[np.float64], labels: Any) -> OnTheFlyClassifier:
+        if not len(rows):
+            raise DataError("no row has a label: some rows of two classes or more are needed to start from.")
         check_classification_targets(labels)
         classes, targets = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
@@ -234,22 +242,42 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
     def _chosen(self, features: NDArray[np.float32], targets: NDArray[np.int64]) -> tuple[Frozen, Rehearsal | None]:
         """The method with its settings, rehearsed if no threshold was given and there is enough to hide."""
         from newfound._feature_rehearsal import rehearse_features
-        from newfound.method.frozen import Frozen, FrozenSettings
+        from newfound.method.frozen import Frozen
 
-        if self.dictionary not in _DICTIONARIES:
-            raise SettingsError(f"dictionary={self.dictionary!r}: choose one of {', '.join(_DICTIONARIES)}.")
-        settings = FrozenSettings(
-            dictionary=_DICTIONARIES[self.dictionary], dimensions=self.dimensions, centre=self.centre,
-            threshold="rehearsed" if self.threshold is None else self.threshold,
-            between="rehearsed" if self.between is None else self.between, reconsider_every=self.reconsider_every,
-            reconsider_at=0.0,
-        )  # fmt: skip
+        choices = self._choices()
         chosen = None
         if self.threshold is None:
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            chosen = rehearse_features(features, targets, settings, draws=self.draws, seed=seed)
-        settings = replace(settings, **chosen.settings) if chosen else settings
-        return Frozen(features.shape[1], int(targets.max()) + 1, settings), chosen
+            chosen = rehearse_features(features, targets, choices, draws=self.draws, seed=seed)
+        settings, rehearsal = chosen or (choices[0], None)
+        settings = replace(settings, **rehearsal.settings) if rehearsal else settings
+        return Frozen(features.shape[1], int(targets.max()) + 1, settings), rehearsal
+
+    def _choices(self) -> list[FrozenSettings]:
+        """What a rehearsal chooses from; the first is taken where there is none."""
+        from newfound.method.frozen import FrozenSettings
+
+        if self.dictionary not in ("auto", *_DICTIONARIES):
+            raise SettingsError(f"dictionary={self.dictionary!r}: choose one of auto, {', '.join(_DICTIONARIES)}.")
+        if self.dictionary == "auto" and self.threshold is not None:
+            raise SettingsError(
+                f"threshold={self.threshold} is a log ratio with dictionary='evidence' and a cosine with "
+                "dictionary='prototypes': say which."
+            )
+        plain = FrozenSettings(
+            dimensions=self.dimensions, centre=self.centre, between=None, reconsider_every=self.reconsider_every,
+            reconsider_at=0.0,
+        )  # fmt: skip
+        names = list(_DICTIONARIES) if self.dictionary == "auto" else [self.dictionary]
+        spreads = _BETWEEN if self.between == "rehearsed" else (self.between,)
+        return [
+            replace(
+                plain, dictionary=_DICTIONARIES[name], between=between,
+                threshold="rehearsed" if self.threshold is None else self.threshold,
+            )
+            for name in names
+            for between in (spreads if name == "evidence" else (None,))
+        ]  # fmt: skip
 
     def _decide(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], list[Event]]:
         """The ids of rows as they are decided in turn, and what the dictionary has changed since."""

@@ -186,10 +186,22 @@ def test_settings_that_are_no_export_are_refused(fit_frozen, tmp_path):
     with pytest.raises(MissingFileError, match="holds no export"):
         read_settings(tmp_path)
     fit_frozen(**COSINES).export(tmp_path)
-    for damage, words in (("{", "damaged"), ('{"format": 99}', "newer newfound")):
+    damages = {"{": "damaged", '{"format": 1}': "has no 'encoder'", '{"format": 99}': "newer newfound"}
+    for damage, words in damages.items():
         (tmp_path / "settings.json").write_text(damage)
-        with pytest.raises(DataError, match=words):
+        with pytest.raises(DataError, match=words) as told:
             read_settings(tmp_path)
+    assert "damaged" not in str(told.value), "what is newer is whole"
+
+
+def test_a_page_of_somebody_elses_is_not_replaced(fit_frozen, tmp_path):
+    run = fit_frozen(**COSINES)
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(DataError, match=r"README\.md that is not of an export"):
+        run.export(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
+    run.export(tmp_path / "own")
+    run.export(tmp_path / "own")  # an earlier export is
 
 
 def test_both_scripts_look_at_an_image_the_same_way():

@@ -72,13 +72,14 @@ def export_run(
     Raises:
         SettingsError: a package is missing (`pip install 'newfound[onnx]'`), the opset is none, or the backbone cannot
             be written.
-        DataError: the folder cannot be written to.
+        DataError: the folder cannot be written to, or has files of the same names that are no export's.
     """
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot make the folder {target}: {error.strerror}") from error
+    _refuse_files_of_others(target)
     precision = "float32" if int8 is None else "int8"
     encoder = target / ENCODER
     write_encoder(run.encoder.backbone, encoder, opset)
@@ -111,11 +112,20 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise MissingFileError(f"{folder} holds no export: it is a folder that `newfound export` wrote.")
     try:
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if settings["format"] > _FORMAT:
-            raise DataError(f"{folder} was exported by a newer newfound; update newfound.")
-        return {"encoder": settings["encoder"], "precision": settings["precision"]} | settings
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        if settings["format"] <= _FORMAT:
+            return {"encoder": settings["encoder"], "precision": settings["precision"]} | settings
+    except KeyError as error:
+        raise DataError(f"{path} is damaged: it has no {error}") from error
+    except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{path} is damaged: {error}") from error
+    raise DataError(f"{folder} was exported by a newer newfound; update newfound.")
+
+
+def _refuse_files_of_others(folder: Path) -> None:
+    """Raise DataError if an export would replace somebody's README.md or the like."""
+    there = [name for name in (CARD, SCRIPT, SETTINGS, KNOWN) if (folder / name).exists()]
+    if there and not (folder / ENCODER).is_file():
+        raise DataError(f"{folder} has a {there[0]} that is not of an export: give a folder of its own.")
 
 
 def _kind(dictionary: Dictionary) -> tuple[str | None, str | None]:
