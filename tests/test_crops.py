@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from newfound.carrying import carry
-from newfound.crops import WHOLE, Box, Crop, crop_at, fragment, parted
+from newfound.crops import WHOLE, Box, Crop, _pixels, crop_at, fragment, parted
 from newfound.errors import ImageError
 from newfound.images import content_hash, open_image
 from newfound.journal import Journal
@@ -89,3 +89,10 @@ def test_crops_are_encoded_again_from_their_names(run_folder, tmp_path, picture)
     with Journal.open(tmp_path / "old.db") as old, Journal.open(tmp_path / "new.db") as new:
         carried = carry(old, new, run)
     assert (carried.sightings, carried.missing) == (2, [])
+
+
+@given(left=st.integers(0, 38), width=st.integers(1, 30))
+def test_what_is_read_is_what_the_name_says(left, width):
+    crop = Crop("frame.png", Box(left / 1920, 0.0, width / 1920, 1.0))  # as detectors that work in pixels give it
+    assert parted(crop.filename)[1] == crop.box
+    assert _pixels(crop.box, 1920, 20) == (left, 0, left + width, 20)

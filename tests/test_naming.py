@@ -285,3 +285,16 @@ def test_the_command_and_the_library_have_the_same_bar():
     from newfound.cli.naming import name
 
     assert inspect.signature(name).parameters["bar"].default == naming.BAR
+
+
+def test_large_photos_are_held_a_few_at_a_time(curator, tmp_path, monkeypatch):
+    monkeypatch.setattr(naming, "_AT_ONCE", 1)
+    towers = ColourTowers()
+    (proposal,) = proposed(curator, 1, towers=towers)
+    assert (towers.seen, proposal.images) == ([1, 1], 2)
+    assert proposal.suggestions == proposed(curator, 1)[0].suggestions
+
+
+def test_no_template_at_all_is_refused(curator):
+    with pytest.raises(SettingsError, match="template"):
+        proposed(curator, templates=[])

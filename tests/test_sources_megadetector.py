@@ -75,8 +75,15 @@ def test_a_frame_that_cannot_be_looked_at_gives_its_error(results, tmp_path, ent
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"images": []}', '{"images": [{"detections": [{}]}], "detection_categories": {}}']
-)
+    "text",
+    [
+        "", "[]", '{"images": []}', '{"images": [{"detections": [{}]}], "detection_categories": {}}',
+        '{"images": [{"detections": 5}], "detection_categories": {}}',
+        '{"images": [], "detection_categories": {"1": 7}}',
+        '{"images": [{"detections": [{"category": "1", "conf": 1, "bbox": [0, 0, NaN, 1]}]}], '
+        '"detection_categories": {"1": "animal"}}',
+    ],
+)  # fmt: skip
 def test_a_file_of_another_form_is_refused(tmp_path, text):
     (path := tmp_path / "results.json").write_text(text)
     with pytest.raises(DataError, match=r"results\.json"):

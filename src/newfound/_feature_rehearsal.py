@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from newfound.discovery import Dictionary
 from newfound.evaluation import by_name, score
 from newfound.method.frozen import Frozen, FrozenSettings
-from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Rehearsal, Scene, _Cast, choose
+from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Rehearsal, Scene, Cast, choose
 
 # In few dimensions log ratios are small, and those of embeddings lie far from zero: the steps are finer around it.
 _LOG_RATIOS = np.array([-10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0])
@@ -83,7 +83,7 @@ def rehearse_features(
     return best
 
 
-def _cast(features: NDArray[np.float32], targets: NDArray[np.int64], rng: np.random.Generator) -> _Cast:
+def _cast(features: NDArray[np.float32], targets: NDArray[np.int64], rng: np.random.Generator) -> Cast:
     """Half of the classes are taught with half of their rows; the other half of every class is streamed.
 
     So as many rows of a known as of an unknown class come, and a threshold that loses known ones pays for it.
@@ -98,9 +98,9 @@ def _cast(features: NDArray[np.float32], targets: NDArray[np.int64], rng: np.ran
     taught = np.flatnonzero(first & np.isin(targets, names))
     stream = rng.permutation(np.flatnonzero(~first))
     local = np.searchsorted(names, targets[taught])
-    return _Cast(list(features[taught]), local, names, list(features[stream]), targets[stream])
+    return Cast(list(features[taught]), local, names, list(features[stream]), targets[stream])
 
 
-def _scene(cast: _Cast, settings: FrozenSettings) -> _Scene:
+def _scene(cast: Cast, settings: FrozenSettings) -> _Scene:
     taught, stream = (torch.from_numpy(np.stack(rows)) for rows in (cast.taught, cast.stream))
     return _Scene(_Player(taught.shape[1], len(cast.names), settings), cast, taught, stream)

@@ -62,7 +62,8 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
         with (reporter or Reporter()).stage("encoding again", position.sightings) as progress:
             for chunk in old.stream(0, position.sightings, _CHUNK):
                 again = list(_encoded(run, chunk))
-                missing += [str(o.image) for o, n in zip(chunk, again, strict=True) if o.feature and not n.feature]
+                gone = [o for o, n in zip(chunk, again, strict=True) if o.feature and not n.feature]
+                missing += [row.image or f"sighting {row.number}" for row in gone]
                 there = [row.number for row in again if row.feature is not None]
                 places = rebuilding.admit(again, old.place(there), old.pinned(there))
                 lost = [row.number for row in again if row.feature is None]

@@ -59,6 +59,10 @@ class Crop:
     path: str  # of a file, or a URL
     box: Box
 
+    def __post_init__(self) -> None:
+        # As exact as the name can tell it: who reads the crop again by its name gets the very same pixels.
+        object.__setattr__(self, "box", Box(*(float(_percent(share)) / 100 for share in self.box)))
+
     @property
     def filename(self) -> str:
         """What answers and journals call it: the whole path and the box."""
@@ -108,7 +112,7 @@ def _percent(share: float) -> str:
 
 def _pixels(box: Box, width: int, height: int) -> tuple[int, int, int, int]:
     """All pixels that the box touches, and at least one."""
-    nearly = 1e-6  # what rounding adds to a box that ends at a pixel's edge
+    nearly = 0.01  # what rounding to so many digits adds at the most to a box that ends at a pixel's edge
     left = min(math.floor(box.x * width + nearly), width - 1)
     top = min(math.floor(box.y * height + nearly), height - 1)
     right = min(math.ceil((box.x + box.width) * width - nearly), width)
@@ -131,4 +135,4 @@ def _version(path: str) -> Any:
 def _frame(path: str, version: Any) -> Image.Image:
     from newfound.images import open_image
 
-    return open_image(find_remote(path)[0] if is_url(path) else path)
+    return open_image(next(iter(find_remote(path)), path) if is_url(path) else path)

@@ -7,8 +7,9 @@ proposed; it becomes the category's name only where someone asks for that, and n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ TEMPLATES = (
     "a dark photo of a {}.",
     "a photo of several {}.",
 )
+_AT_ONCE = 8  # pictures in memory
 _LOOKED_THROUGH = 4  # times as many sightings as pictures wanted, for those whose files are gone
 
 
@@ -135,6 +137,8 @@ def propose(
     for name, value in (("top", top), ("images", images), ("at_least", at_least)):
         if value < 1:
             raise SettingsError(f"{name}={value}: it must be 1 or more.")
+    if not templates:
+        raise SettingsError("there is no template: give one sentence at least, with {} where the name goes.")
     for template in templates:
         if "{}" not in template:
             raise SettingsError(f"the template {template!r} has no {{}} where the name goes.")
@@ -146,10 +150,10 @@ def propose(
     proposals = []
     with (reporter or Reporter()).stage("looking at categories", len(chosen)) as progress:
         for category, named in chosen:
-            pictures = _pictures(curator, category.id, images)
-            suggestions = _suggestions(towers, pictures, text, words, top) if pictures else ()
+            rows = _picture_vectors(towers, _pictures(curator, category.id, images))
+            suggestions = _suggestions(towers.scale, rows, text, words, top) if len(rows) else ()
             proposals.append(
-                Proposal(category.id, category.name, category.count, len(pictures), named, suggestions)
+                Proposal(category.id, category.name, category.count, len(rows), named, suggestions)
             )  # fmt: skip
             progress(1)
     return proposals
@@ -219,26 +223,33 @@ def _word_vectors(towers: Towers, words: Sequence[str], templates: Sequence[str]
     return _unit(rows.mean(axis=1))
 
 
-def _pictures(curator: Curator, category: int, wanted: int) -> list[Image.Image]:
-    pictures: list[Image.Image] = []
+def _picture_vectors(towers: Towers, pictures: Iterator[Image.Image]) -> np.ndarray:
+    """Unit rows, one a picture, of which a few are in memory: photos are large."""
+    parts = []
+    while some := list(islice(pictures, _AT_ONCE)):
+        parts.append(towers.pictures(some))
+    return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+
+
+def _pictures(curator: Curator, category: int, wanted: int) -> Iterator[Image.Image]:
     for sighting in curator.sightings(category, limit=_LOOKED_THROUGH * wanted):
         if sighting.image is None:
             continue
         try:
-            pictures.append(open_image(find_remote(sighting.image)[0] if is_url(sighting.image) else sighting.image))
+            picture = open_image(find_remote(sighting.image)[0] if is_url(sighting.image) else sighting.image)
         except (NewfoundError, IndexError):
             continue  # gone since, a frame of a video, or not to be reached from here
-        if len(pictures) == wanted:
-            break
-    return pictures
+        yield picture
+        if (wanted := wanted - 1) == 0:
+            return
 
 
 def _suggestions(
-    towers: Towers, pictures: Sequence[Image.Image], text: np.ndarray, words: Sequence[str], top: int
+    scale: float, pictures: np.ndarray, text: np.ndarray, words: Sequence[str], top: int
 ) -> tuple[Suggestion, ...]:
-    centre = _unit(towers.pictures(pictures).mean(axis=0))
+    centre = _unit(pictures.mean(axis=0))
     cosines = text.astype(np.float64) @ centre.astype(np.float64)
-    weights = np.exp(towers.scale * (cosines - cosines.max()))
+    weights = np.exp(scale * (cosines - cosines.max()))
     probabilities = weights / weights.sum()
     best = np.argsort(-cosines, kind="stable")[:top]
     return tuple(Suggestion(words[i], float(probabilities[i]), float(cosines[i])) for i in best)

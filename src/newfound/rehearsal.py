@@ -129,7 +129,7 @@ def play(
     scenes: dict[float, list[Scene]] = {share: [] for share in shares}
     for draw in range(draws):
         rng = np.random.default_rng((seed, 77, draw))
-        cast = _Cast.of(items, targets, rng)
+        cast = Cast.of(items, targets, rng)
         method = train(
             encoder, cast.taught, cast.classes, method_class, settings, seed=seed + draw, fabric=fabric,
             progress=progress, folder=folder / f"draw-{draw}" if folder else None,
@@ -187,7 +187,7 @@ def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> 
 
 
 @dataclass(frozen=True)
-class _Cast:
+class Cast:
     """Who plays what in a draw: half of the classes are hidden, and part of the others' images are held out."""
 
     taught: list
@@ -197,7 +197,7 @@ class _Cast:
     labels: np.ndarray
 
     @classmethod
-    def of(cls, items: list, targets: np.ndarray, rng: np.random.Generator) -> _Cast:
+    def of(cls, items: list, targets: np.ndarray, rng: np.random.Generator) -> Cast:
         taught, stream = _deal(targets, rng)
         order, names = rng.permutation(stream), np.unique(targets[taught])
         local = np.searchsorted(names, targets[taught])
@@ -209,14 +209,14 @@ class Scene:
     """A draw that was learnt: features of its images, and the method that reads them."""
 
     method: Method
-    cast: _Cast
+    cast: Cast
     taught: Tensor
     stream: Tensor
     read: dict = field(default_factory=dict)  # what was taught and read, by the settings it depends on
     orders: int = 1  # in which the stream is played: the one it was dealt in, and others
 
     @classmethod
-    def of(cls, encoder: Encoder, method: Method, cast: _Cast, orders: int = 1) -> Scene:
+    def of(cls, encoder: Encoder, method: Method, cast: Cast, orders: int = 1) -> Scene:
         method.eval()
         taught, stream = (
             torch.from_numpy(encoder.features(images)).to(encoder.device) for images in (cast.taught, cast.stream)

@@ -66,6 +66,12 @@ def test_images_behind_urls_are_encoded_again(bucket):
     assert Keeper(new).standing([0, 1, 2, 3]) == [3, 3, 4, 5]
 
 
+def test_a_picture_without_a_name_is_missed_by_its_number():
+    old, new = keeper_of(), Journal.open(None)
+    old.enter([Image(None)], E[[3]])
+    assert carry(old.journal, new, run()).missing == ["sighting 0"]
+
+
 def test_a_protocol_that_is_not_installed_is_told_and_no_image_counts_as_gone():
     old, new = keeper_of(), Journal.open(None)
     old.enter([Image("nosuch://bucket/1.jpg", bytes(16))], E[[3]])

@@ -79,6 +79,16 @@ def stand(keeper, *numbers) -> dict[int, int]:
 NEAR = 0.75 * E[4] + np.sqrt(1 - 0.75**2) * E[5]
 
 
+def test_a_name_that_is_no_unicode_text_is_in_the_snapshots(tmp_path):
+    with Journal.open(tmp_path / "journal.db") as journal:
+        journal.begin("a model", {}, Book(plain(), Catalogue(["heron", "owl", "\udcffren"])).to_bytes())
+        keeper = Keeper(journal, actor="ada")
+        keeper.enter(images(0), E[[4]])
+        rename(keeper, 3, "b\udcffd")  # as the folders of an old archive may be called
+        book = Book.from_bytes(keeper.book.to_bytes())
+        assert [book.catalogue.name(category) for category in (2, 3)] == ["\udcffren", "b\udcffd"]
+
+
 def test_a_catalogue_that_follows_step_by_step_is_the_one_that_follows_at_once():
     def grown(step_by_step: bool) -> dict:
         dictionary, catalogue = plain(), Catalogue(CLASSES)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from newfound.errors import SettingsError
+from newfound.errors import DataError, SettingsError
 from newfound.labels import export_labels
 from newfound.labels._files import Options
 
@@ -145,6 +145,24 @@ def test_where_a_camera_stood_is_not_made_up(birds, package):
     assert "latitude" in package.done.notes[0]
 
 
-def test_an_offset_that_is_none_is_refused(birds, package):
+@pytest.mark.parametrize("offset", ["CET", "+99:00", "+02:75"])
+def test_an_offset_that_is_none_is_refused(offset, birds, package):
     with pytest.raises(SettingsError, match=r"\+02:00"):
-        package(utc_offset="CET")
+        package(utc_offset=offset)
+
+
+def test_an_offset_that_a_camera_made_up_is_not_believed(photo, observe, package):
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9003], exif.get_ifd(0x8769)[0x9011] = "2025:06:01 05:04:03", "+99:99"
+    observe((photo("cam0/a.jpg", exif=exif), 0))
+    out = package()
+    assert rows(out, "media")[0]["timestamp"] == "2025-06-01T05:04:03+00:00"
+    assert rows(out, "deployments")[0]["timestampIssues"] == "true"
+
+
+@pytest.mark.parametrize("place", ['"47,5",-52.7', "47.5,W52", "95,0", "nan,0"])
+def test_a_place_that_is_none_is_refused_before_anything_is_written(place, birds, package, tmp_path):
+    (cameras := tmp_path / "wrong.csv").write_text(f"deploymentID,latitude,longitude\ncam0,{place}\n")
+    with pytest.raises(DataError, match=r"wrong\.csv: cam0 has the l"):
+        package(deployments=cameras)
+    assert not (tmp_path / "package").exists()

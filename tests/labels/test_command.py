@@ -39,7 +39,7 @@ def test_machines_get_json(labels, birds, tmp_path):
     told = json.loads(labels("export", "--format", "coco", "--out", out, "--json").stdout)
     assert told == {"things": 8, "left_out": {}, "notes": []}
     told = json.loads(labels("import", out, "--format", "coco", "--json").stdout)
-    assert told == {"told": 8, "unknown": [], "changes": [], "applied": False}
+    assert told == {"told": 8, "unknown": [], "stuck": [], "changes": [], "applied": False}
 
 
 def test_a_wrong_format_is_said_in_one_line(labels, birds, tmp_path):

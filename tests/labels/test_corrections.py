@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import csv
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from newfound.carrying import carry
 from newfound.curator import Curator
+from newfound.discovery import PrototypeDictionary
 from newfound.errors import DataError
 from newfound.journal import Journal
 from newfound.labels import export_labels, review_labels
@@ -192,3 +197,38 @@ def test_whatever_is_told_is_so_afterwards_and_a_second_time_changes_nothing(rou
 
 def names_in(curator: Curator) -> dict[int, str]:
     return {sighting.number: sighting.name for sighting in curator.sightings()}
+
+
+@pytest.mark.parametrize(("name", "then"), [(" stork ", "stork"), ("", "new-1"), ("  ", "new-1")])
+def test_spaces_around_the_name_of_a_category_do_not_count_and_no_name_says_nothing(
+    name, then, birds, curator, tmp_path
+):
+    path = tmp_path / "labels.json"
+    export_labels(curator(), "coco", path)
+    data = json.loads(path.read_text())
+    data["categories"][2]["name"] = name
+    path.write_text(json.dumps(data))
+    one = curator()
+    review_labels(one, "coco", path).apply(one)
+    assert curator().category(2).name == then
+    assert review_labels(one, "coco", path).lines() == []
+
+
+def test_what_could_not_be_read_again_stays_and_holds_nothing_else_up(birds, run, tmp_path):
+    """After a journal was carried: 1 (heron) and 4 (new-1) are gone. They go along with a name, but cannot be moved."""
+    birds[1].unlink()
+    birds[4].unlink()
+    encoder = SimpleNamespace(readable=lambda files: (np.eye(8)[[4] * len(files)], list(range(len(files))), {}))
+    later = SimpleNamespace(
+        classes=["heron", "owl"], encoder=encoder, dictionary=lambda: PrototypeDictionary(np.eye(8)[:2], 0.8),
+        fingerprint=lambda: "later", about=dict,
+    )  # fmt: skip
+    with Journal.open(run / "journal.db") as old, Journal.open(tmp_path / "new.db") as new:
+        carry(old, new, later)
+        curator = Curator(new)
+        export_labels(curator, "csv", tmp_path / "labels.csv")
+        rewrite(tmp_path / "labels.csv", {1: "owl", **dict.fromkeys((3, 4, 5), "stork"), 6: "heron"})
+        review = review_labels(curator, "csv", tmp_path / "labels.csv")
+        review.apply(curator)
+        assert review.stuck == [1]
+        assert list(names_in(curator).values()) == ["heron", "heron", "owl", *["stork"] * 3, "heron", "new-2"]

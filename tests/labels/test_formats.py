@@ -13,6 +13,7 @@ from PIL import Image
 
 from newfound.crops import Box
 from newfound.errors import DataError, SettingsError
+from newfound.journal.keeper import Image as Journalled
 from newfound.labels import FORMATS, export_labels
 from newfound.labels._files import Options, Places
 from newfound.labels.findings import Findings
@@ -43,10 +44,11 @@ def test_coco_is_read_by_pycocotools_with_an_annotation_for_every_sighting(birds
     assert [(a["bbox"], a["score"], a["area"]) for a in herons] == [([0.0, 0.0, 40.0, 20.0], 1.0, 800.0)] * 2
 
 
-def test_coco_gives_the_size_of_the_upright_image(photo, observe, export):
+@pytest.mark.parametrize("ending", ["jpg", "png", "tif", "webp"])
+def test_coco_gives_the_size_of_the_upright_image(ending, photo, observe, export):
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera lay on its side
-    observe((photo("tilted.jpg", exif=exif), 0))
+    observe((photo(f"tilted.{ending}", exif=exif), 0))
     image = json.loads(export("coco").read_text())["images"][0]
     assert (image["width"], image["height"]) == (20, 40)
 
@@ -196,3 +198,34 @@ def test_the_box_of_a_thing_is_the_one_that_was_observed(boxed, curator):
     with Findings(curator()) as findings:
         (picture,) = findings.pictures()
     assert sorted(thing.box for thing in picture.things) == [Box(0.1, 0.2, 0.3, 0.5), Box(0.5, 0.0, 0.5, 1.0)]
+
+
+def test_a_file_that_was_last_seen_as_something_ignored_is_left_out(birds, observe, curator, export):
+    Image.new("RGB", (8, 8), "white").save(birds[0])
+    assert observe((birds[0], 4)) == [2]
+    curator().ignore(2)
+    assert str(birds[0]) not in export("csv").read_text()
+
+
+@pytest.mark.parametrize("link", ["copy", "symlink"])
+def test_images_that_are_gone_are_left_out_of_folders_and_counted_together(link, birds, export):
+    for path in birds[:2]:
+        path.unlink()
+    out = export("folders", options=Options(link=link))
+    assert export.done.left_out == {"gone, or cannot be read": 2}
+    assert (export.done.things, len(list(out.glob("*/*")))) == (6, 6)
+
+
+def test_folders_that_cannot_be_written_are_an_error_and_not_images_left_out(birds, curator, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "0-heron").write_text("in the way")
+    with pytest.raises(DataError, match="0-heron"):
+        export_labels(curator(), "folders", tmp_path / "out")
+
+
+def test_an_image_behind_a_url_that_nothing_has_any_more_is_left_out(curator, export):
+    pytest.importorskip("fsspec")
+    curator().keeper.enter([Journalled("memory://gone/a[1].jpg")], [[1, 0, 0, 0, 0, 0, 0, 0]])
+    assert json.loads(export("coco").read_text())["images"] == []
+    export("folders")
+    assert export.done.left_out == {"behind a URL, and no file to put into a folder": 1}

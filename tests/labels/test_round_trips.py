@@ -14,6 +14,7 @@ import pytest
 
 from newfound.errors import DataError
 from newfound.labels import FORMATS, export_labels, review_labels
+from newfound.labels._files import Options, Places
 
 # Everywhere the same is done: photo 1, a heron, becomes an owl; category 2 (photos 3, 4 and 5) is named stork.
 
@@ -185,3 +186,103 @@ def test_a_file_of_another_form_is_an_error_in_words_or_says_nothing(format, tex
 def test_a_file_that_is_not_there_is_named(format, birds, curator, tmp_path):
     with pytest.raises(DataError, match="nowhere"):
         review_labels(curator(), format, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("format", ["coco", "csv"])
+def test_a_name_that_is_quoted_in_a_url_is_the_same_name(format, photo, observe, curator, tmp_path):
+    observe((photo("cam 1/gr\u00e5 \u00f8rn.png"), 0))
+    places = Places(str(tmp_path / "photos"), "https://example.org/")
+    export_labels(curator(), format, tmp_path / "out", options=Options(places))
+    review = review_labels(curator(), format, tmp_path / "out")
+    assert (review.told, review.unknown, review.lines()) == (1, [], [])
+
+
+@pytest.mark.parametrize("row", ["D:\\photos\\cam1\\1.png,owl,1", "cam1\\1.png,owl,", "cam1/1.png,owl,1.0"])
+def test_a_table_that_was_on_windows_or_in_a_spreadsheet_is_understood(row, birds, curator, tmp_path):
+    (tmp_path / "labels.csv").write_text(f"path,label,sighting\n{row}\n")
+    assert review_labels(curator(), "csv", tmp_path / "labels.csv").lines() == ["move 1 image from 0 to 1 (owl)"]
+
+
+def test_an_image_that_lies_in_two_folders_is_not_guessed_at(birds, curator, tmp_path):
+    out = tmp_path / "out"
+    export_labels(curator(), "folders", out)
+    curator().move([2], 0)
+    export_labels(curator(), "folders", out)  # adds 0-heron/2.png, and leaves 1-owl/2.png there
+    with pytest.raises(DataError, match=r"0-heron.*1-owl.*two folders"):
+        review_labels(curator(), "folders", out)
+    (out / "1-owl" / "2.png").unlink()
+    assert review_labels(curator(), "folders", out).lines() == []
+
+
+def test_crops_are_known_by_their_pixels_whatever_their_files_are_called(boxed, curator, tmp_path):
+    export_labels(curator(), "folders", tmp_path / "out")
+    for number, path in enumerate(list((tmp_path / "out").glob("*/*.png"))):
+        path.rename(path.with_name(f"{number}.png"))
+    review = review_labels(curator(), "folders", tmp_path / "out")
+    assert (review.told, review.unknown) == (2, [])
+
+
+def test_a_name_that_is_no_unicode_text_goes_out_and_comes_back(birds, curator, tmp_path):
+    curator().rename(2, "b\udcffd")
+    for format in FORMATS:
+        export_labels(curator(), format, tmp_path / format)
+        assert review_labels(curator(), format, tmp_path / format).lines() == [], format
+
+
+def told_of_one(format: str, file: object, sighting: object) -> str:
+    """A file that says of one image that it is an owl."""
+    data = {
+        "coco": {
+            "categories": [{"id": 1, "name": "owl"}], "images": [{"id": 1, "file_name": file}],
+            "annotations": [{"image_id": 1, "category_id": 1, "sighting": sighting}],
+        },
+        "fiftyone": {"labels": {str(file): {"label": "owl", "attributes": {"sighting": sighting}}}},
+        "labelstudio": [{
+            "data": {"image": file, "sighting": sighting},
+            "predictions": [{"result": [{"type": "relation", "from_id": "a", "to_id": "b"}]}],  # which has no id
+            "annotations": [{"result": [{"value": {"choices": ["owl"]}}]}],
+        }],
+    }  # fmt: skip
+    if format == "csv":
+        return f"path,label,sighting\n{file},owl,{sighting}\n"
+    if format == "camtrap":
+        return f"observationID,scientificName\ns{sighting},owl\n"
+    return json.dumps(data[format])
+
+
+@pytest.mark.parametrize("format", ["coco", "csv", "fiftyone", "labelstudio"])
+@pytest.mark.parametrize("sighting", [10**30, "\u00b2", [1], None])
+def test_where_the_number_is_none_the_path_counts(format, sighting, birds, curator, tmp_path):
+    (tmp_path / "file").write_text(told_of_one(format, "cam1/1.png", sighting))
+    assert review_labels(curator(), format, tmp_path / "file").lines() == ["move 1 image from 0 to 1 (owl)"]
+
+
+@pytest.mark.parametrize("format", ["coco", "fiftyone", "labelstudio"])
+@pytest.mark.parametrize("file", ["\ud800.png", 33])
+def test_a_path_that_is_none_is_of_no_image(format, file, birds, curator, tmp_path):
+    (tmp_path / "file").write_text(told_of_one(format, file, None))
+    review = review_labels(curator(), format, tmp_path / "file")
+    assert (review.told, review.unknown) == (0, [str(file)])
+
+
+@pytest.mark.parametrize("sighting", [10**30, "\u00b2"])
+def test_an_observation_of_no_sighting_says_nothing(sighting, birds, curator, tmp_path):
+    (tmp_path / "file").write_text(told_of_one("camtrap", "", sighting))
+    assert review_labels(curator(), "camtrap", tmp_path / "file").told == 0
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("csv", 'path,label\n"' + "x" * 200_000 + '",owl\n'),
+        ("camtrap", 'observationID,scientificName,bboxX,bboxY,bboxWidth,bboxHeight\ns1,owl,"0,5",0,1,1\n'),
+    ],
+)
+def test_a_table_with_a_cell_that_cannot_be_read_is_an_error_in_words(format, text, birds, curator, tmp_path):
+    (tmp_path / "file").write_text(text)
+    limit = csv.field_size_limit(131_072)  # Python's own, which other libraries raise
+    try:
+        with pytest.raises(DataError, match="file"):
+            review_labels(curator(), format, tmp_path / "file")
+    finally:
+        csv.field_size_limit(limit)

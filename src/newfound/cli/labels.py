@@ -104,7 +104,8 @@ def import_(
             review.apply(curator)
     lines = review.lines()
     if as_json:
-        print_json({"told": review.told, "unknown": review.unknown, "changes": lines, "applied": apply})
+        told = {"told": review.told, "unknown": review.unknown, "stuck": review.stuck}
+        print_json(told | {"changes": lines, "applied": apply})
     else:
         for line in lines[:_SHOWN]:
             typer.echo(line)
@@ -113,6 +114,9 @@ def import_(
     if review.unknown:
         count = counted(len(review.unknown), "image is", "images are")
         say(f"{count} not in the journal, such as {review.unknown[0]}")
+    if review.stuck:
+        count = counted(len(review.stuck), "image stays where it is", "images stay where they are")
+        say(f"{count}, not to be read again since the run was continued, such as sighting {review.stuck[0]}")
     if not lines:
         say(f"nothing to change: {counted(review.told, 'image has its label', 'images have their labels')}")
     elif apply:

@@ -20,7 +20,7 @@ def to_bytes(state: Mapping[str, Any]) -> bytes:
     """Arrays and plain values, nested in any way, as bytes."""
     arrays: dict[str, np.ndarray] = {}
     plain = _take_arrays(state, "", arrays)
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=False).encode()
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")  # as loads decodes
     return save({_PLAIN: np.frombuffer(text, np.uint8), **arrays})
 
 

@@ -42,11 +42,14 @@ class Review:
         told: How many sightings it speaks of.
         unknown: Images it names that the journal does not have.
         steps: What to change, each an event or several of the journal; none if all is so already.
+        stuck: Sightings that stay where they are in spite of what it says: their images could not be read again when
+            the journal was carried to another run.
     """
 
     told: int
     unknown: list[str]
     steps: list[Step]
+    stuck: list[int]
 
     def lines(self) -> list[str]:
         """What would change, for people."""
@@ -110,8 +113,8 @@ def review_labels(curator: Curator, format: str, path: Path) -> Review:
     with Findings(curator, ignored=True) as findings:
         said, names = module.read(path, findings)
         corrections = matched(findings, said, names)
-        steps = plan(findings, corrections, curator.categories(merged=True))
-    return Review(len(corrections.told), list(corrections.unknown), steps)
+        steps, stuck = plan(findings, corrections, curator.categories(merged=True))
+    return Review(len(corrections.told), list(corrections.unknown), steps, stuck)
 
 
 def _module(format: str) -> Any:

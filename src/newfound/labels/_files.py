@@ -78,10 +78,13 @@ def read_header(path: str) -> tuple[int, int, dict[int, Any]] | None:
     try:
         with Image.open(path) as image:
             exif = image.getexif()
+            tags = {**exif, **exif.get_ifd(ExifTags.IFD.Exif)}
             width, height = image.size
-            if exif.get(ExifTags.Base.Orientation, 1) in (5, 6, 7, 8):  # lies on its side
+            if image.format == "TIFF":  # whose size Pillow turns by itself, in some versions before it is loaded
+                width, height = tags[ExifTags.Base.ImageWidth], tags[ExifTags.Base.ImageLength]
+            if tags.get(ExifTags.Base.Orientation, 1) in (5, 6, 7, 8):  # lies on its side
                 width, height = height, width
-            return width, height, {**exif, **exif.get_ifd(ExifTags.IFD.Exif)}
+            return width, height, tags
     except Exception:  # decoders that are given damaged bytes raise almost anything
         return None
 
@@ -93,5 +96,5 @@ def _fetched(url: str) -> IO[bytes] | None:
 
     try:
         return io.BytesIO(find_remote(url)[0].read())
-    except (OSError, NewfoundError):
+    except (OSError, NewfoundError, IndexError):  # the last: a name with wildcards that nothing has any more
         return None

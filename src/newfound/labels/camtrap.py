@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from newfound.errors import DataError, MissingFileError, SettingsError
 from newfound.files import new_file
 from newfound.labels._files import Options, Places, read_header
 from newfound.labels.findings import Finding, Findings, Picture
-from newfound.labels.told import Told
+from newfound.labels.told import Told, number_in
 from newfound.remote_files import is_url
 
 VERSION = "1.0.1"
@@ -48,7 +49,7 @@ _FIELDS = {
 }  # fmt: skip
 _TYPES = {"human": "human", "person": "human", "vehicle": "vehicle", "blank": "blank", "empty": "blank"}
 _ALLOWED = re.compile(r"(?![./~])((?!\.{2}).)*", re.DOTALL)  # file paths: nothing that leads out of the package
-_ZONE = re.compile(r"[+-]\d{2}:\d{2}|Z")
+_ZONE = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d|Z")
 _TAKEN, _OFFSET = 0x9003, 0x9011  # EXIF DateTimeOriginal and OffsetTimeOriginal
 
 
@@ -226,7 +227,20 @@ def _given(path: Path | None) -> dict[str, dict[str, str]]:
     rows = [{name: value for name, value in row.items() if name and value} for row in _rows(path)]
     if any("deploymentID" not in row for row in rows):
         raise DataError(f"{path} needs a deploymentID, the folder of its images, in every row.")
+    for row, (field, most) in product(rows, (("latitude", 90), ("longitude", 180))):
+        if field in row and not _is_degrees(row[field], most):
+            raise DataError(
+                f"{path}: {row['deploymentID']} has the {field} {row[field]}; write degrees from -{most} to {most}, "
+                "with a point, such as 47.56"
+            )
     return {row["deploymentID"]: row for row in rows}
+
+
+def _is_degrees(text: str, most: int) -> bool:
+    try:
+        return -most <= float(text) <= most
+    except ValueError:
+        return False
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -243,10 +257,13 @@ def _told(row: dict[str, str], path: Path) -> Told | None:
     tags = dict(tag.strip().partition(":")[::2] for tag in (row.get("observationTags") or "").split("|"))
     if "observationID" not in row:
         raise DataError(f"{path} has no column observationID: it is no table of observations.")
-    number = row["observationID"].removeprefix("s")
+    number = number_in((row["observationID"] or "").removeprefix("s"))
     label = row.get("scientificName") or tags.get("category")
-    if not number.isdigit() or not label:
+    if number is None or not label:
         return None  # an observation that a person has added: it is of no sighting
     sides = [row.get(name) for name in ("bboxX", "bboxY", "bboxWidth", "bboxHeight")]
-    box = Box(*map(float, sides)) if all(sides) else None  # type: ignore[arg-type]
-    return Told(label, box=box, number=int(number), was=tags.get("was"))
+    try:
+        box = Box(*map(float, sides)) if all(sides) else None  # type: ignore[arg-type]
+    except ValueError:
+        raise DataError(f"{path}: observation {row['observationID']} has a box that is no four numbers.") from None
+    return Told(label, box=box, number=number, was=tags.get("was"))

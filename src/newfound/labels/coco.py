@@ -14,7 +14,7 @@ from newfound.errors import DataError
 from newfound.files import new_file
 from newfound.labels._files import Options, Places, read_header, read_json
 from newfound.labels.findings import Finding, Findings, Picture
-from newfound.labels.told import Told
+from newfound.labels.told import Told, number_in
 
 _ID = "newfound_category"  # beside COCO's own id, which tools number anew
 _WAS = "newfound_was"  # what was given to the tool: a category's name, an annotation's category
@@ -93,7 +93,7 @@ def _annotation(thing: Finding, image: int, width: int, height: int) -> dict[str
 
 
 def _told(annotation: dict[str, Any], image: dict[str, Any], labels: dict[int, str], ours: dict[int, int]) -> Told:
-    number, category = annotation.get("sighting"), annotation["category_id"]
+    number, category = number_in(annotation.get("sighting")), annotation["category_id"]
     width, height, box = image.get("width"), image.get("height"), annotation.get("bbox")
     shares = None
     if box and width and height:
@@ -101,4 +101,4 @@ def _told(annotation: dict[str, Any], image: dict[str, Any], labels: dict[int, s
         shares = Box(x / width, y / height, wide / width, high / height)
     label, meant = labels[category], ours.get(category)
     was = label if meant is not None and annotation.get(_WAS) == meant else None
-    return Told(label, image["file_name"], shares, number if isinstance(number, int) else None, was, meant)
+    return Told(label, str(image["file_name"]), shares, number, was, meant)

@@ -68,13 +68,19 @@ class Step:
             curator.rename(home, self.name)
 
 
-def plan(findings: Findings, corrections: Corrections, categories: Iterable[Category]) -> list[Step]:
+def plan(
+    findings: Findings, corrections: Corrections, categories: Iterable[Category]
+) -> tuple[list[Step], list[int]]:  # fmt: skip
     """What to do so that every sighting has the label that the tool gives it; nothing where it has.
 
     Args:
         categories: all of the journal, also those that live on under another id.
+
+    Returns:
+        The steps, and the sightings that stay where they are in spite of their label: they cannot be moved.
     """
-    return _Planning(findings, corrections, list(categories)).steps()
+    planning = _Planning(findings, corrections, list(categories))
+    return planning.steps(), sorted(planning.stuck)
 
 
 class _Planning:
@@ -82,14 +88,16 @@ class _Planning:
         self._all = {category.id: category for category in categories}
         self._living = {category.id: category for category in categories if category.merged_into is None}
         self._renamed = {
-            self._home(number): name
+            self._home(number): name.strip()
             for number, name in corrections.names.items()
-            if number in self._all and self._living[self._home(number)].name != name
+            if number in self._all and name.strip() not in ("", self._living[self._home(number)].name)
         }
         self._known = {c.id for c in categories if c.origin == "known"}
         self._taught = findings.taught
         self._by_name, self._by_former_name = self._names(), self._former_names()
         self._told = corrections.told
+        self._fixed = findings.fixed
+        self.stuck: list[int] = []  # what should be moved, and cannot be
         self._in: dict[int, list[int]] = defaultdict(list)  # of each category, the sightings the file could know of
         last = max(corrections.told, default=-1)
         for number, category in findings.numbers():
@@ -108,7 +116,8 @@ class _Planning:
                     continue
                 home, name = target
                 groups.setdefault((None if home in left else home, name), {}).setdefault(category, []).append(number)
-        return steps + [self._step(home, name, sources, left) for (home, name), sources in groups.items()]
+        more = [self._step(home, name, sources, left) for (home, name), sources in groups.items()]
+        return steps + [step for step in more if step.merged or step.moved or step.before not in (None, step.name)]
 
     def _left(self) -> set[int]:
         """The discovered categories in which no sighting stays: they live on elsewhere, and their names are free."""
@@ -120,11 +129,19 @@ class _Planning:
 
     def _step(self, home: int | None, name: str, sources: dict[int, list[int]], left: set[int]) -> Step:
         whole = [c for c, numbers in sources.items() if c in left and len(numbers) == len(self._in[c])]
-        moved = {category: numbers for category, numbers in sources.items() if category not in whole}
+        moved = {
+            category: free
+            for category, numbers in sources.items()
+            if category not in whole and (free := self._movable(numbers))
+        }
         if home is None and whole:
             home = whole.pop(0)
         before = None if home is None else self._called(home)
         return Step(name, home, before, tuple(whole), moved)
+
+    def _movable(self, numbers: list[int]) -> list[int]:
+        self.stuck += [number for number in numbers if number in self._fixed]
+        return [number for number in numbers if number not in self._fixed]
 
     def _stays(self, number: int, category: int) -> bool:
         """Whether nothing is said of a sighting, or that it is where it belongs."""

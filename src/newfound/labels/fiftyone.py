@@ -15,7 +15,7 @@ from newfound.errors import DataError
 from newfound.files import new_file
 from newfound.labels._files import Options, read_json
 from newfound.labels.findings import Finding, Findings
-from newfound.labels.told import Told
+from newfound.labels.told import Told, number_in
 
 FILE = "labels.json"
 
@@ -67,5 +67,5 @@ def _said(classes: list[str] | None, labels: Iterable[tuple[str, Any]]) -> Itera
                 continue
             label = str(classes[label]) if classes is not None and isinstance(label, int) else str(label)
             kept = target.get("attributes") or {}
-            box = target.get("bounding_box")
-            yield Told(label, file, Box(*map(float, box)) if box else None, kept.get("sighting"), kept.get("was"))
+            box = Box(*map(float, sides)) if (sides := target.get("bounding_box")) else None
+            yield Told(label, file, box, number_in(kept.get("sighting")), kept.get("was"))

@@ -14,7 +14,8 @@ from typing import Any
 from newfound import __version__
 from newfound.crops import Box, fragment, parted
 from newfound.curator import Curator
-from newfound.journal.rows import SightingRow
+from newfound.journal.keeper import NOWHERE
+from newfound.journal.rows import SightingRow, as_text
 from newfound.sightings import Category
 
 _FRAME = re.compile(r"#(t|time)=[^/#]*$")  # how frames of videos and cameras are named
@@ -72,6 +73,7 @@ class Findings:
         self.categories: dict[int, Category] = {c.id: c for c in curator.categories() if ignored or not c.ignored}
         self.left_out: Counter[str] = Counter()  # why, and how many images
         self.notes: list[str] = []  # what else a person should know of what was written
+        self.fixed: set[int] = set()  # sightings that cannot be moved: their images could not be read again
         model = curator.keeper.journal.model()
         self.model = f"newfound {__version__} {model.fingerprint[:8]}".strip()
         self._base = sqlite3.connect("")  # a file that only SQLite knows, and that goes away by itself
@@ -128,7 +130,8 @@ class Findings:
 
     def at(self, path: str) -> list[Finding]:
         """The things in the picture that has this path, ends with it, or does so but for its own ending."""
-        for where, value in self._searches(path):
+        path = as_text(path)
+        for where, value in self._searches(path if "/" in path else path.replace("\\", "/")):
             files = [row[0] for row in self._base.execute(f"SELECT DISTINCT file FROM things WHERE {where}", value)]
             if len(files) == 1:
                 rows = self._base.execute(f"SELECT {', '.join(_COLUMNS)} FROM things WHERE file = ?", files)
@@ -141,11 +144,11 @@ class Findings:
         row = self._base.execute(f"SELECT {', '.join(_COLUMNS)} FROM things WHERE number = ?", (number,)).fetchone()
         return None if row is None else (row[0], self._thing(row))
 
-    def alike(self, content: bytes) -> Finding | None:
-        """The thing whose image has this content; of several the last."""
+    def alike(self, content: bytes, category: int | None = None) -> Finding | None:
+        """The thing whose image has this content; of several the last, or the last in a category if there is one."""
         rows = self._curator.keeper.journal.alike([content])
         things = [found[1] for row in reversed(rows) if (found := self.numbered(row.number)) is not None]
-        return next(iter(things), None)
+        return next((thing for thing in things if thing.category == category), next(iter(things), None))
 
     def _searches(self, path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "file = ?", (path,)
@@ -189,9 +192,12 @@ class Findings:
                     _packed(row, category, resolve(row.category) == category, actors.get(row.number, "someone"),
                             row.number in pinned)
                     for row, category in zip(told, now, strict=True)
-                    if category in self.categories
                 ),
             )  # fmt: skip
+            self.fixed |= {row.number for row in told if row.part == NOWHERE}
+        # Only now: a file that was seen last in what is not told of, is not told of as it was seen before.
+        self._base.create_function("is_told", 1, self.categories.__contains__)
+        self._base.execute("DELETE FROM things WHERE NOT is_told(category)")
         self.left_out = +self.left_out
 
 

@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from newfound.crops import Crop
-from newfound.errors import DataError, MissingFileError, NewfoundError
+from newfound.errors import DataError, ImageError, MissingFileError, NewfoundError
 from newfound.images import content_of, find_images, open_image
 from newfound.labels._files import Options
 from newfound.labels.findings import Findings, unnamed
 from newfound.labels.told import Told
 from newfound.outputs import Sorter
 from newfound.outputs.sorting import safe_name
+from newfound.remote_files import is_url
 
 _FOLDER = re.compile(r"(\d+)-(.*)", re.DOTALL)
 
 
 def write(findings: Findings, out: Path, options: Options) -> None:
-    """Put every image, or what is inside its box, into OUT/ID-NAME/; what is there already is left as it is."""
+    """Put every image, or what is inside its box, into OUT/ID-NAME/; what is there already is left as it is.
+
+    Images that are gone, cannot be read, or are behind a URL are left out and counted.
+
+    Raises:
+        DataError: A file cannot be written.
+    """
     sorter = Sorter(out, options.link)
     for picture in findings.pictures():
         for thing in picture.things:
             image = picture.path if thing.box is None else Crop(picture.path, thing.box)
+            if is_url(image):
+                findings.left_out["behind a URL, and no file to put into a folder"] += 1
+                continue
             try:
+                if isinstance(image, str) and not (os.path.isfile(image) and os.access(image, os.R_OK)):
+                    raise ImageError(f"cannot read {image}")
                 sorter.put(image, picture.reference(thing), thing.category, thing.label)
-            except NewfoundError as error:
-                findings.left_out[f"not to be had any more, such as {error}"[:200]] += 1
+            except ImageError:
+                findings.left_out["gone, or cannot be read"] += 1
 
 
 def read(path: Path, findings: Findings) -> tuple[Iterator[Told], dict[int, str]]:
@@ -52,7 +65,7 @@ def read(path: Path, findings: Findings) -> tuple[Iterator[Told], dict[int, str]
             raise DataError(f"{folder} is a second folder of category {found[1]}: take the id off one of the two.")
         names[int(found[1])] = found[2]
     renamed = {number: name for number, name in names.items() if not _is_called(findings, number, name)}
-    return _images(folders, numbered), renamed
+    return _images(folders, numbered, findings), renamed
 
 
 def _is_called(findings: Findings, number: int, name: str) -> bool:
@@ -63,14 +76,16 @@ def _is_called(findings: Findings, number: int, name: str) -> bool:
     return name in (safe_name(category.name), unnamed(number, findings.taught))
 
 
-def _images(folders: list[Path], numbered: dict[Path, re.Match[str]]) -> Iterator[Told]:
+def _images(folders: list[Path], numbered: dict[Path, re.Match[str]], findings: Findings) -> Iterator[Told]:
     for folder in folders:
         found = numbered.get(folder)
         label, category = (folder.name, None) if found is None else (found[2], int(found[1]))
         for image in find_images(folder):
-            # What was inside a box was written as PNG: its content in the journal is that of the bitmap.
-            content = content_of(_bitmap(image) if "#xywh=" in image.name else image)
-            yield Told(label, str(image), category=category, content=content or b"")
+            content = content_of(image) or b""
+            if image.suffix.lower() == ".png" and findings.alike(content) is None:
+                # What was inside a box was written as PNG: its content in the journal is that of the bitmap.
+                content = content_of(_bitmap(image)) or b""
+            yield Told(label, str(image), category=category, content=content)
 
 
 def _bitmap(path: Path) -> bytes:

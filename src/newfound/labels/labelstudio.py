@@ -12,7 +12,7 @@ from newfound.errors import DataError
 from newfound.files import new_file
 from newfound.labels._files import Options, Places, read_json, write_items
 from newfound.labels.findings import Finding, Findings, Picture
-from newfound.labels.told import Told
+from newfound.labels.told import Told, number_in
 
 TASKS, CONFIG = "tasks.json", "config.xml"
 LOCAL = "/data/local-files/?d="  # where Label Studio serves files from its document root
@@ -92,19 +92,20 @@ def _said(task: dict[str, Any]) -> Iterator[Told]:
         return
     answer = max(answers, key=lambda annotation: str(annotation.get("updated_at") or ""))
     data = task["data"]
-    were = {r["id"]: _label(r) for p in task.get("predictions") or () if isinstance(p, dict) for r in p["result"]}
+    were = {r.get("id"): _label(r) for p in task.get("predictions") or () if isinstance(p, dict) for r in p["result"]}
     for result in answer["result"]:
         label = _label(result)
         if label is None:
             continue
         value, box = result["value"], None
-        number = data.get("sighting")
+        number = number_in(data.get("sighting"))
         region = str(result.get("id") or "")
         if "width" in value:
             box = Box(*(float(value[name]) / 100 for name in ("x", "y", "width", "height")))
-            number = int(region.removeprefix(_REGION)) if region.startswith(_REGION) else None
+            number = number_in(region.removeprefix(_REGION)) if region.startswith(_REGION) else None
         was = were.get(region, were.get(f"{_REGION}{number}"))
-        yield Told(label, data.get("path") or data.get("image"), box, number, was)
+        file = data.get("path") or data.get("image")
+        yield Told(label, None if file is None else str(file), box, number, was)
 
 
 def _label(result: dict[str, Any]) -> str | None:

@@ -12,7 +12,7 @@ from newfound.errors import DataError, MissingFileError
 from newfound.files import new_file
 from newfound.labels._files import Options
 from newfound.labels.findings import Finding, Findings
-from newfound.labels.told import Told
+from newfound.labels.told import Told, number_in
 
 COLUMNS = (
     "path", "label", "category", "origin", "sighting", "score", "cut", "probability", "placed_by", "seen", "ignored",
@@ -56,12 +56,13 @@ def _rows(path: Path) -> Iterator[Told]:
                 if row["path"] is None or row["label"] is None:
                     raise DataError(f"{path}, line {table.line_num}: a path and a label are needed.")
                 file_name, box = parted(row["path"])
-                number = row.get("sighting") or ""
-                yield Told(row["label"], file_name, box, int(number) if number.isdigit() else None, row.get("was"))
+                yield Told(row["label"], file_name, box, number_in(row.get("sighting")), row.get("was"))
     except FileNotFoundError:
         raise MissingFileError(f"there is no file {path}") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text ({error.reason}); save it as 'CSV UTF-8'") from None
+    except csv.Error as error:
+        raise DataError(f"{path}, line {table.line_num}, is no row of a table: {error}") from error
     except OSError as error:
         if isinstance(error, DataError):
             raise

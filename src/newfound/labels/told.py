@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from newfound.crops import WHOLE, Box
 from newfound.errors import DataError
@@ -55,24 +57,34 @@ def matched(findings: Findings, said: Iterable[Told], names: dict[int, str]) -> 
     """The sightings that a tool speaks of.
 
     Raises:
-        DataError: A number that belongs to another image here: the file is of another journal.
+        DataError: A number that belongs to another image here: the file is of another journal. Or one image in two
+            folders: either may be the one that a person has left behind.
     """
     corrections = Corrections(names=names)
     for told in said:
         thing = _thing(findings, told)
         if thing is None:
             corrections.unknown[told.file or f"sighting {told.number}"] += 1
-        else:
-            corrections.told[thing.number] = told
+            continue
+        before = corrections.told.setdefault(thing.number, told)
+        if told.content is not None and (before.label, before.category) != (told.label, told.category):
+            raise DataError(f"{before.file} and {told.file} are one image in two folders: delete it where it is wrong.")
+        corrections.told[thing.number] = told
     return corrections
+
+
+def number_in(value: object) -> int | None:
+    """The number of a sighting in what a tool has kept of it, a number or text; None if it is none."""
+    text = str(value).removesuffix(".0")  # spreadsheets and data frames make floats of whole numbers
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _thing(findings: Findings, told: Told) -> Finding | None:
     if told.content is not None:
-        return findings.alike(told.content)
+        return findings.alike(told.content, told.category)
     if told.number is not None and (found := findings.numbered(told.number)) is not None:
         path, thing = found
-        if told.file is not None and _stem(told.file) != _stem(path):
+        if told.file is not None and _stem(path) not in (_stem(told.file), _stem(unquote(told.file))):
             raise DataError(
                 f"sighting {told.number} is {path} in this journal, but {told.file} in the file: it was made from "
                 "another journal."
@@ -89,4 +101,5 @@ def _thing(findings: Findings, told: Told) -> Finding | None:
 
 
 def _stem(path: str) -> str:
-    return os.path.splitext(os.path.basename(path))[0]
+    """The name of a file without its ending, which tools change; on any system."""
+    return os.path.splitext(re.split(r"[/\\]", path)[-1])[0]

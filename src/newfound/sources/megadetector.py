@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -121,12 +122,14 @@ def _is_batch(results: dict[str, Any]) -> bool:
     images, names = results.get("images"), results.get("detection_categories")
     if not isinstance(images, list) or not isinstance(names, dict):
         return False
-    detections = [d for entry in images if isinstance(entry, dict) for d in entry.get("detections") or []]
-    return all(isinstance(entry, dict) for entry in images) and all(map(_is_detection, detections))
+    if not all(isinstance(name, str) for name in names.values()) or not all(isinstance(e, dict) for e in images):
+        return False
+    found = [entry.get("detections") or [] for entry in images]
+    return all(isinstance(some, list) and all(map(_is_detection, some)) for some in found)
 
 
 def _is_detection(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("category"), str):
         return False
     numbers = [value.get("conf"), *(value["bbox"] if isinstance(value.get("bbox"), list) else [])]
-    return len(numbers) == 5 and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
+    return len(numbers) == 5 and all(type(n) in (int, float) and math.isfinite(n) for n in numbers)
