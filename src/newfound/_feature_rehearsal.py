@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from newfound.discovery import Dictionary
 from newfound.evaluation import by_name, score
 from newfound.method.frozen import Frozen, FrozenSettings
-from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Rehearsal, Scene, Cast, choose
+from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Cast, Rehearsal, Scene, choose
 
 # In few dimensions log ratios are small, and those of embeddings lie far from zero: the steps are finer around it.
 _LOG_RATIOS = np.array([-10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0])

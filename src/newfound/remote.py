@@ -127,7 +127,8 @@ class RayEncoder:
 
     def _start(self) -> None:
         """Start an encoder; it gets work once it is ready."""
-        passed_on = {name: os.environ[name] for name in ("NEWFOUND_MAX_PIXELS", "NEWFOUND_MALLOC") if name in os.environ}
+        switches = ("NEWFOUND_MAX_PIXELS", "NEWFOUND_MALLOC")
+        passed_on = {name: os.environ[name] for name in switches if name in os.environ}
         actor = self._ray.remote(
             num_cpus=1,
             max_restarts=0,  # tasks for an actor that restarts would fail: a new one is started instead
