@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from pathlib import Path
-
 import pytest
 
-import newfound.method
 from newfound.errors import SettingsError
 from newfound.method import Method, Settings, get_method, methods
 from newfound.method._prototypes import PrototypeSettings
@@ -70,26 +65,6 @@ def test_one_cached_view_is_not_enough_to_learn_from():
     with pytest.raises(SettingsError, match="at least 2"):
         Settings(cached=True, views=1)
     Settings(cached=False, views=1)
-
-
-@pytest.fixture
-def one_more_file(tmp_path, monkeypatch):
-    """The example of docs/methods.md as a file of the package."""
-    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(from dataclasses.*?)```", page, flags=re.DOTALL)
-    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
-    monkeypatch.setattr(newfound.method, "__path__", [*newfound.method.__path__, str(tmp_path)])
-    newfound.method._registry.cache_clear()
-    yield
-    newfound.method._registry.cache_clear()
-    sys.modules.pop("newfound.method.mine", None)
-
-
-def test_a_method_is_added_by_adding_its_file(one_more_file, fit_tiny, pictures):
-    assert methods()["mine"] == "the baseline with an agreement of views"
-    run = fit_tiny(pictures(2, 4), method="mine", pull=0.5)
-    assert "agreement" in run.log[0]
-    assert run.discoverer().observe(pictures(2, 4)[0])[0].name == "kind0"
 
 
 def test_a_control_that_never_discovers_takes_no_threshold():
