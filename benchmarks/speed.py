@@ -1,9 +1,10 @@
 """The tables of docs/performance.md.
 
-    python benchmarks/speed.py [--again] [STAGE...]
+    python benchmarks/speed.py [--again | --no-measure] [STAGE...]
 
 Runs `newfound bench speed` on an otherwise idle machine, a process a stage, for the stages that are named, or that
-benchmarks/results/speed.jsonl does not have yet (`--again`: for all), measures the machine, and writes the tables.
+benchmarks/results/speed.jsonl does not have yet (`--again`: for all; `--no-measure`: for none), measures the machine,
+and writes the tables.
 Each row keeps the commit that it was measured at.
 """
 
@@ -26,7 +27,7 @@ def main() -> None:
     history = speed_history.SpeedHistory(RESULTS)
     named = [word for word in sys.argv[1:] if not word.startswith("-")]
     missing = [stage for stage in (*STAGES, *ON_REQUEST) if "--again" in sys.argv or stage not in history.latest()]
-    for stage in named or missing:
+    for stage in () if "--no-measure" in sys.argv else named or missing:
         command = ["bench", "speed", "--only", stage, "--out", str(RESULTS)]
         print("newfound", *command, flush=True)
         subprocess.run([sys.executable, "-m", "newfound", *command], check=True)

@@ -122,7 +122,7 @@ def _one_image(stage: str, verb: Callable, images: int, backbone: str, warm: int
     quarters = np.quantile([a / b for a, b in zip(whole, allowed, strict=True)], [0.25, 0.75])
     return SpeedRow(
         stage, 1000 * middle, 1000 * least, "ms", middle / least, float(quarters[0]), float(quarters[1]),
-        "p50 at most 1.1 of decoding and the bare encoder",
+        "at most 1.1 of decoding and the bare encoder, at the median",
         f"{images} files, one at a time, {backbone} with random weights; p50 / p99: ours {_percentiles(whole)}, the "
         f"bare encoder {_percentiles(bare)}, decoding {_percentiles(decoding)} ms; the range is the middle half's",
     )  # fmt: skip
