@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ from publish import ROOT
 
 import newfound as nf
 from newfound.service.core import Service
-from newfound.service.server import Server, listen
+from newfound.service.server import in_a_thread
 from newfound.service.settings import Settings
 
 OUT = ROOT / "docs" / "images"
@@ -76,16 +75,8 @@ def serving(folder: Path) -> Iterator[str]:
     labels = [name for name in NAMES for _ in range(TAUGHT)]
     run = nf.fit((images, labels), method="frozen", image_size=112, out=folder)
     service = Service(run, folder / "journal.db", Settings())
-    with listen("127.0.0.1", 0) as bound:
-        server = Server(service, 0)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        finally:
-            service.follower.end_streams()
-            server.should_exit = True
-            thread.join()
+    with in_a_thread(service) as address:
+        yield address
 
 
 def fill(client: httpx.Client) -> int:

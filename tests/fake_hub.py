@@ -106,12 +106,18 @@ class _Handler(BaseHTTPRequestHandler):
         self._refuse(401, "Repository not found", code="RepoNotFound")  # as the hub does, whether it is there or not
         return False
 
-    def _about(self, repo: str, what: str | None, revision: str) -> None:
+    def _found(self, repo: str, revision: str) -> tuple[str, dict[str, bytes]] | None:
+        """A commit and its files; None after a refusal."""
         if not self._visible(repo):
-            return
+            return None
         found = self.server.at(repo, revision)
         if found is None:
-            return self._refuse(404, "Invalid rev id", code="RevisionNotFound")
+            self._refuse(404, "Invalid rev id", code="RevisionNotFound")
+        return found
+
+    def _about(self, repo: str, what: str | None, revision: str) -> None:
+        if (found := self._found(repo, revision)) is None:
+            return
         sha, files = found
         if what == "tree":
             entries = [{"type": "file", "path": p, "size": len(c), "oid": _oid(c)} for p, c in files.items()]
@@ -120,11 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer({"id": repo, "modelId": repo, "sha": sha, "siblings": siblings, "tags": []})
 
     def _file(self, repo: str, revision: str, name: str) -> None:
-        if not self._visible(repo):
+        if (found := self._found(repo, revision)) is None:
             return
-        found = self.server.at(repo, revision)
-        if found is None:
-            return self._refuse(404, "Invalid rev id", code="RevisionNotFound")
         sha, files = found
         if name not in files:
             return self._refuse(404, "Entry not found", code="EntryNotFound", commit=sha)

@@ -13,7 +13,7 @@ from newfound.crops import WHOLE, Box, Crop, _pixels, crop_at, fragment, parted
 from newfound.errors import ImageError
 from newfound.images import content_hash, open_image
 from newfound.journal import Journal
-from newfound.run import load
+from newfound.loading import load
 
 _shares = st.floats(0, 1)
 

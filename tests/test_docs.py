@@ -81,9 +81,10 @@ def test_a_command_that_newfound_does_not_take_is_noticed(line, whole):
 @pytest.mark.usefixtures("workplace")
 def test_python_on_a_page_runs_from_top_to_bottom(page):
     names: dict = {"__name__": "__main__"}
-    for block in blocks(page):
-        if block.language == "python" and not block.not_run:
-            run_block(page, block, names)
+    run = [block for block in blocks(page) if block.language == "python" and not block.not_run]
+    assert run, "a page that is listed here has Python to run"
+    for block in run:
+        run_block(page, block, names)  # fails with the line of the page
 
 
 def test_the_tutorial_works_line_by_line_from_an_empty_directory(tmp_path, monkeypatch):

@@ -44,12 +44,12 @@ def test_where_glibc_is_it_agrees_and_large_arrays_still_work():
 
 
 def test_a_run_asks_the_allocator_before_its_backbone_makes_a_pass(run_folder, monkeypatch):
-    from newfound import backbone, run
+    from newfound import backbone, loading
 
     steps, create = [], backbone.create
-    monkeypatch.setattr(run, "keep_large_allocations", lambda: steps.append("allocator"))
+    monkeypatch.setattr(loading, "keep_large_allocations", lambda: steps.append("allocator"))
     monkeypatch.setattr(backbone, "create", lambda *given, **named: steps.append("backbone") or create(*given, **named))
-    run.load(run_folder)
+    loading.load(run_folder)
     assert steps[:2] == ["allocator", "backbone"]
 
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 import newfound as nf
 from newfound.cache import TokenCache
 from newfound.errors import JournalError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
-from newfound.run import FORMAT, _file_hash
+from newfound.run_files import FORMAT, file_hash
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -49,7 +49,7 @@ def edit_config(folder, change) -> None:
 
 def vouch_for(folder, name) -> None:
     """Make the config agree with a file that was changed, as a careful forger would."""
-    edit_config(folder, lambda config: config["files"].__setitem__(name, _file_hash(folder / name)))
+    edit_config(folder, lambda config: config["files"].__setitem__(name, file_hash(folder / name)))
 
 
 # ---------------------------------------------------------------- saving and loading

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 # Public names and where they live. They are loaded on first use: `import newfound` costs next to nothing.
 _PUBLIC = {
     "fit": "newfound.fitting",
-    "load": "newfound.run",
+    "load": "newfound.loading",
     "Run": "newfound.run",
     "Discoverer": "newfound.discoverer",
     "Sighting": "newfound.sightings",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import IO
+from typing import IO, Any
 
-from newfound.errors import DataError, NewfoundError
+from newfound.errors import DataError, MissingFileError, NewfoundError
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
 
@@ -55,3 +56,15 @@ def new_file(path: Path) -> Iterator[IO[str]]:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises DataError if it is not there or not JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise MissingFileError(f"there is no file {path}") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON: {error}") from None

@@ -28,7 +28,8 @@ from newfound.method import Method, Settings, get_method
 from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, with_settings
-from newfound.run import FORMAT, Run
+from newfound.run import Run
+from newfound.run_files import FORMAT
 from newfound.teaching import teach, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views

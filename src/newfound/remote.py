@@ -222,7 +222,7 @@ class _Worker:
     """A Ray actor: the run's own encoder on another machine."""
 
     def __init__(self, files: dict[str, bytes], folder: str) -> None:
-        from newfound.run import load
+        from newfound.loading import load
 
         with suppress(OSError):  # so that relative paths lead where they do for the one who asks
             os.chdir(folder)

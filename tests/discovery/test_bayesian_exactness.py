@@ -9,17 +9,9 @@ from unittest import mock
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_prototypes import halving_sum
 
 from newfound.discovery import BayesianDictionary, Event, _products, _weighing, second_thoughts
-
-
-def halving_sum(terms):
-    terms = list(terms)
-    terms += [0.0] * (2 ** math.ceil(math.log2(len(terms))) - len(terms))
-    while len(terms) > 1:
-        half = len(terms) // 2
-        terms = [a + b for a, b in zip(terms[:half], terms[half:], strict=True)]
-    return terms[0]
 
 
 class Group:

@@ -21,7 +21,8 @@ import pytest
 from browsing import chromium, tab, visit
 from PIL import Image
 
-from newfound.run import Run, load
+from newfound.loading import load
+from newfound.run import Run
 from newfound.service.core import Service
 from newfound.service.server import Server, listen
 from newfound.service.settings import Settings

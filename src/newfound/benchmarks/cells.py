@@ -31,9 +31,10 @@ from newfound.datasets import LabelledImages, item_name
 from newfound.errors import SettingsError, WeightsError
 from newfound.fitting import fit
 from newfound.images import content_hash
+from newfound.loading import load
 from newfound.method import Settings, get_method
 from newfound.progress import Reporter, Stopwatch
-from newfound.run import Run, load
+from newfound.run import Run
 from newfound.weights import RANDOM
 
 OWN = "own"  # the name of data that is no benchmark's

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sqlite3
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -86,13 +84,14 @@ def ask(journal: Path) -> Pages:
         import httpx
 
         from newfound.service.core import Service
+        from newfound.service.server import in_a_thread
         from newfound.service.settings import Settings
     except ModuleNotFoundError as error:
         raise SettingsError(f"the service needs {error.name}: pip install 'newfound[serve]'") from error
     service, opening = timed(lambda: Service(cast(Any, _Recorded(journal)), journal, Settings()))
     position = service.journal.position()
     categories = len(service.discoverer.dictionary)
-    with _listening(service) as url, httpx.Client(base_url=url, timeout=_PATIENCE) as client:
+    with in_a_thread(service) as url, httpx.Client(base_url=url, timeout=_PATIENCE) as client:
         start = time.perf_counter()
 
         def get(view: str) -> float:
@@ -138,21 +137,3 @@ def _bring_doubt(path: Path, founders: int) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE sightings SET created = 1 WHERE number < ?", (founders,))
         database.execute("UPDATE sightings SET score = cut + 0.5 WHERE number % ? = 0", (_DOUBT,))
-
-
-@contextmanager
-def _listening(service: Any) -> Iterator[str]:
-    """The address of a service that listens in a thread."""
-    from newfound.service.server import Server, listen
-
-    with listen("127.0.0.1", 0) as bound:
-        bound.listen()
-        server = Server(service, 0)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        finally:
-            service.follower.end_streams()
-            server.should_exit = True
-            thread.join()

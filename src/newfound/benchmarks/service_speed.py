@@ -129,7 +129,7 @@ def measure(images: int = 256, *, clients: int = CLIENTS, repeats: int = 3, back
     """Rounds of the parts alone and of all clients at once, and one client by itself."""
     from newfound.benchmarks.pipeline_speed import photo
     from newfound.benchmarks.startup_speed import write_run
-    from newfound.run import load
+    from newfound.loading import load
 
     found = Measured(backbone, clients)
     with tempfile.TemporaryDirectory() as kept:

@@ -164,8 +164,8 @@ def discover(
         kinds = detections or [ANIMAL]
         crops = from_megadetector(megadetector, source, confidence=confidence, pad=pad, kinds=kinds)
 
+    from newfound.loading import load
     from newfound.remote import RayEncoder
-    from newfound.run import load
 
     where = _journal(run, journal, no_journal, predict)
     with ExitStack() as stack:

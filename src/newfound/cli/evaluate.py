@@ -64,7 +64,7 @@ def evaluate(
     """  # fmt: skip
     from newfound.cache import TokenCache
     from newfound.datasets import load_dataset
-    from newfound.run import load
+    from newfound.loading import load
 
     stream = load_dataset(data)
     cache = TokenCache()  # a stream is often evaluated again, at another threshold or in more orders

@@ -34,7 +34,7 @@ def export(
     from newfound.datasets import load_dataset
     from newfound.export import export_run
     from newfound.export.onnx import OPSET
-    from newfound.run import load
+    from newfound.loading import load
 
     images = None if int8 is None else load_dataset(int8).items
     written = export_run(load(run, weights=weights), out, opset=OPSET if opset is None else opset, int8=images)

@@ -114,7 +114,7 @@ def reencode(
     """
     from newfound.carrying import carry
     from newfound.journal import Journal
-    from newfound.run import load
+    from newfound.loading import load
 
     loaded = load(new_run, weights=weights)
     with opened(run, journal) as old, Journal.open(where_is(new_run, to)) as new:

@@ -37,7 +37,7 @@ def push(
     anywhere. The token is that of `hf auth login`, or HF_TOKEN.
     """  # fmt: skip
     figures = _read(scores) if scores is not None else None
-    from newfound.run import load
+    from newfound.loading import load
 
     page = load(run, weights=weights).push_to_hub(
         repo, private=private, bundle=bundle, card=card, scores=figures, datasets=dataset or (), license=license

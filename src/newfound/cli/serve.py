@@ -48,7 +48,7 @@ def serve(
         from newfound.service.urls import Prefix
     except ModuleNotFoundError as error:
         raise SettingsError(f"the service needs {error.name}: pip install 'newfound[serve]'") from error
-    from newfound.run import load
+    from newfound.loading import load
 
     prefixes = tuple(Prefix.parse(prefix) for prefix in allow_url or ())
     settings = Settings(host, token, read_token, prefixes)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
-from newfound.errors import DataError, MissingFileError, NewfoundError
+from newfound.errors import NewfoundError
 from newfound.remote_files import is_url
 
 
@@ -55,18 +55,6 @@ def write_items(file: IO[str], items: Iterable[Any]) -> None:
         file.write(between + json.dumps(item))
         between = ",\n"
     file.write("\n]")
-
-
-def read_json(path: Path) -> Any:
-    """What a JSON file holds. Raises DataError if it is not there or not JSON."""
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise MissingFileError(f"there is no file {path}") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON: {error}") from None
 
 
 def read_header(path: str) -> tuple[int, int, dict[int, Any]] | None:

@@ -11,8 +11,8 @@ from typing import IO, Any
 
 from newfound.crops import WHOLE, Box
 from newfound.errors import DataError
-from newfound.files import new_file
-from newfound.labels._files import Options, Places, read_header, read_json
+from newfound.files import new_file, read_json
+from newfound.labels._files import Options, Places, read_header
 from newfound.labels.findings import Finding, Findings, Picture
 from newfound.labels.told import Told, number_in
 

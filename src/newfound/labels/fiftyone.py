@@ -12,8 +12,8 @@ from typing import Any
 
 from newfound.crops import WHOLE, Box
 from newfound.errors import DataError
-from newfound.files import new_file
-from newfound.labels._files import Options, read_json
+from newfound.files import new_file, read_json
+from newfound.labels._files import Options
 from newfound.labels.findings import Finding, Findings
 from newfound.labels.told import Told, number_in
 

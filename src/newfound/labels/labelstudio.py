@@ -9,8 +9,8 @@ from xml.sax.saxutils import quoteattr
 
 from newfound.crops import Box
 from newfound.errors import DataError
-from newfound.files import new_file
-from newfound.labels._files import Options, Places, read_json, write_items
+from newfound.files import new_file, read_json
+from newfound.labels._files import Options, Places, write_items
 from newfound.labels.findings import Finding, Findings, Picture
 from newfound.labels.told import Told, number_in
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
@@ -42,3 +45,19 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise SettingsError(f"cannot listen on {host} port {port}: {getattr(error, 'strerror', error)}.") from error
     return bound
+
+
+@contextmanager
+def in_a_thread(service: Service) -> Iterator[str]:
+    """The address, on this machine, of a service that runs in a thread until the block is left."""
+    with listen("127.0.0.1", 0) as bound:
+        bound.listen()  # who connects before it is ready waits
+        server = Server(service, 0)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        finally:
+            service.follower.end_streams()
+            server.should_exit = True
+            thread.join()

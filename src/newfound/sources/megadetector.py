@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from newfound.crops import Box, Crop
-from newfound.errors import DataError, MissingFileError, SettingsError
+from newfound.errors import DataError, SettingsError
+from newfound.files import read_json
 from newfound.remote_files import is_url
 from newfound.sources.items import Item
 
@@ -102,14 +102,7 @@ def _path(name: str, folders: Sequence[str]) -> str | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        results = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise MissingFileError(f"there is no file {path}") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON: {error}") from None
+    results = read_json(path)
     if not isinstance(results, dict) or not _is_batch(results):
         raise DataError(
             f'{path} is no MegaDetector results file: it needs "images" and "detection_categories", and for each '

@@ -1,0 +1,156 @@
+"""Runs from their folders, or from the Hugging Face hub: everything is checked before anything is believed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load_file as load_arrays
+from safetensors.torch import load_file
+
+from newfound import backbone as backbone_models
+from newfound import hub
+from newfound import weights as weight_sources
+from newfound._memory import keep_large_allocations
+from newfound.cache import TokenCache
+from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
+from newfound.features import Encoder
+from newfound.method import Method, get_method
+from newfound.run import Run
+from newfound.run_files import CHECKED, FIELDS, KNOWN, KNOWN_1, check_version, field_of, file_hash, read_csv, read_json
+from newfound.views import Views
+
+
+def load(
+    folder: str | os.PathLike[str],
+    *,
+    weights: str | None = None,
+    cache: TokenCache | None = None,
+    runtime: str | os.PathLike[str] = "torch",
+    revision: str | None = None,
+    token: str | None = None,
+) -> Run:
+    """Read a run from disk, or from the Hugging Face hub, and check all of it.
+
+    Args:
+        folder: what `fit(out=...)` or `newfound train --out` wrote; or "org/name", where no such folder is here, for
+            what `push_to_hub` has published.
+        weights: where the trunk's weights are now, if they came from a local file that has moved.
+        cache: a cache for the trunk's outputs.
+        runtime: what the encoder runs on: "torch", "onnx", "openvino", "auto" for the fastest of them that is
+            installed, or the folder of an export of this run. All but "torch" go without the cache.
+        revision, token: of a run on the hub, as in `newfound.hub.download`.
+
+    Raises:
+        MissingFileError: there is no such folder or model, or no finished run in it.
+        HubError: the hub cannot be reached, refuses, or has a model of another kind under this name.
+        RunError: files are missing or damaged, do not fit together, or were written by a newer newfound.
+        WeightsError: the trunk's weights cannot be had.
+    """
+    if hub.is_hub_id(folder) and not os.path.isdir(folder):
+        folder = hub.download(str(folder), revision=revision, token=token)
+    elif revision is not None:
+        raise SettingsError(f"revision={revision!r} is for runs on the hub; {folder} is a folder, which has one only.")
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise MissingFileError(f"there is no run folder {folder}.")
+    if not (folder / "config.json").is_file():
+        unfinished = (folder / "checkpoint.safetensors").is_file()
+        hint = "its training was interrupted; train again with the same settings to go on" if unfinished else (
+            "a run is a folder that `newfound train --out` wrote")  # fmt: skip
+        raise MissingFileError(f"{folder} holds no finished run: {hint}.")
+    config = read_json(folder / "config.json")
+    check_version(folder, config)
+    for name, kind in FIELDS.items():
+        if not isinstance(field_of(folder, config, name), kind):
+            raise RunError(f"{folder / 'config.json'} is damaged: {name!r} is not a {kind.__name__}.")
+    known_file = KNOWN_1 if config["format"] == 1 else KNOWN
+    for name in (known_file if name == KNOWN else name for name in CHECKED):
+        if not (folder / name).is_file():
+            raise RunError(f"{folder} is incomplete: {name} is missing.")
+        if file_hash(folder / name) != config["files"].get(name):
+            raise RunError(f"{folder / name} has changed since the run was written, or is damaged.")
+    try:
+        classes = read_json(folder / "classes.json")
+        known = load_arrays(folder / known_file)
+        tensors = load_file(folder / "model.safetensors")
+    except (SafetensorError, KeyError, OSError) as error:
+        raise RunError(f"{folder} cannot be read: {error}.") from error
+    keep_large_allocations()  # before the first forward pass, which the backbone tries itself on
+    backbone = _restore_backbone(folder, config, tensors, weights)
+    method = _restore_method(folder, config, tensors, backbone.dim, len(classes))
+    encoder = Encoder(backbone, Views(backbone.spec), cache=cache)
+    if runtime != encoder.runtime:
+        from newfound.runtimes import faster
+
+        encoder = faster(encoder, runtime)
+    try:
+        run = Run(
+            config=config,
+            classes=classes,
+            known=known,
+            encoder=encoder,
+            method=method,
+            log=[{k: float(v) for k, v in row.items() if v != ""} for row in read_csv(folder / "log.csv")],
+            threshold_path=[(int(r["step"]), float(r["tau"])) for r in read_csv(folder / "threshold.csv")],
+            skipped=[(r["image"], r["reason"]) for r in read_csv(folder / "skipped.csv")],
+            folder=folder,
+        )
+        dictionary = run.dictionary()
+    except (NewfoundError, KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
+        raise RunError(f"the threshold, settings or known classes in {folder} are damaged: {error}") from error
+    if (dictionary.known, dictionary.dimension) != (len(classes), encoder.dimension):
+        raise RunError(
+            f"{folder} does not fit together: {len(classes)} classes and {encoder.dimension}-dimensional features, "
+            f"but a dictionary of {dictionary.known} classes and {dictionary.dimension} dimensions."
+        )
+    return run
+
+
+def _restore_method(folder: Path, config: dict[str, Any], tensors: dict[str, Any], dim: int, classes: int) -> Method:
+    head = {k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")}
+    try:
+        cls = get_method(config["method"])
+        settings = cls.settings_class(**(config["settings"] | config.get("rehearsed", {})))
+        method = cls(dim, config.get("trained_classes", classes), settings)
+        method.load_state_dict(head)
+    except (SettingsError, TypeError, RuntimeError) as error:
+        raise RunError(f"the method, settings or head in {folder} are damaged: {error}") from error
+    return method
+
+
+def _restore_backbone(
+    folder: Path, config: dict[str, Any], tensors: dict[str, Any], where: str | None
+) -> backbone_models.Backbone:
+    described = config["backbone"]
+    for name in ("name", "tune_blocks", "weights", "image_size", "trunk_hash"):
+        if name not in described:
+            raise RunError(f"{folder / 'config.json'} is damaged: its backbone has no {name!r}.")
+    source = weight_sources.RANDOM if config["bundle"] else where or described["weights"]
+    backbone = backbone_models.create(
+        described["name"],
+        tune_blocks=described["tune_blocks"],
+        weights=None if source == "pretrained" else source,
+        image_size=described["image_size"],
+    )
+    parts = ("trunk.", "tail.") if config["bundle"] else ("tail.",)
+    state = {k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(parts)}
+    wanted = set(backbone.model.state_dict() if config["bundle"] else backbone.tail_state())
+    if not wanted <= set(state):
+        raise RunError(f"{folder} does not fit {described['name']}: {len(wanted - set(state))} tensors are missing.")
+    try:
+        backbone.model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise RunError(f"the weights in {folder} do not fit {described['name']} of this timm: {error}") from error
+    if backbone.trunk_hash() != described["trunk_hash"]:
+        raise RunError(
+            f"{folder} was trained on another trunk of {described['name']} than the one found here "
+            f"(weights: {source}). Give the right file with weights=PATH, or save runs with bundle=True (--bundle)."
+        )
+    backbone.weights = described["weights"]
+    return backbone
+
+
+__all__ = ["load"]

@@ -1,0 +1,85 @@
+"""A run's folder: its files, how they are written and read, and what each has to hold.
+
+    config.json              what it is: method, settings, backbone, threshold, versions, hashes of the other files
+    classes.json             the names of the known classes, by id
+    model.safetensors        the tail and the head; with bundle also the trunk
+    known.safetensors        what the dictionary starts from: the model and sums of evidence, prototypes, or codes
+    log.csv, threshold.csv   how training went: a row an epoch, a row whenever the threshold moved
+    skipped.csv              images that could not be read, if any
+
+config.json is written last: a folder without it is not a finished run. Nothing in it is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import newfound
+from newfound.errors import RunError
+
+FORMAT = 3  # 1 had the methods with prototypes only, in a file of another name; 2 did not weigh evidence
+KNOWN, KNOWN_1 = "known.safetensors", "prototypes.safetensors"
+CHECKED = ("classes.json", "model.safetensors", KNOWN, "log.csv", "threshold.csv")
+_DICTS = ("files", "backbone", "settings", "threshold")
+FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
+
+
+def check_version(folder: Path, config: dict[str, Any]) -> None:
+    """Raises RunError if a newer newfound wrote this."""
+    found = field_of(folder, config, "format")
+    if not isinstance(found, int) or found > FORMAT:
+        raise RunError(
+            f"{folder} was written by newfound {config.get('newfound', '?')} in format {found}; this is newfound "
+            f"{newfound.__version__}, which reads up to format {FORMAT}. Update newfound."
+        )
+
+
+def field_of(folder: Path, config: dict[str, Any], name: str) -> Any:
+    """A value of the configuration. Raises RunError if it is not there."""
+    if not isinstance(config, dict) or name not in config:
+        raise RunError(f"{folder / 'config.json'} has no {name!r}: it is damaged or not newfound's.")
+    return config[name]
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises RunError if it cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {error}.") from error
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a table; none if there is no such file."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file whole, or not at all."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    replace(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def replace(path: Path, write: Callable[[Path], Any]) -> None:
+    """Have a file written beside the one it takes the place of."""
+    part = path.with_name(path.name + ".part")
+    write(part)
+    os.replace(part, path)
+
+
+def file_hash(path: Path) -> str:
+    """32 hex digits of a file's bytes."""
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
