@@ -265,8 +265,8 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
                 "dictionary='prototypes': say which."
             )
         plain = FrozenSettings(
-            dimensions=self.dimensions, centre=self.centre, between=None, reconsider_every=self.reconsider_every,
-            reconsider_at=0.0,
+            dimensions=self.dimensions, centre=self.centre, between=None, power=None,
+            reconsider_every=self.reconsider_every, reconsider_at=0.0,
         )  # fmt: skip
         names = list(_DICTIONARIES) if self.dictionary == "auto" else [self.dictionary]
         spreads = _BETWEEN if self.between == "rehearsed" else (self.between,)

@@ -53,6 +53,43 @@ def test_readings_are_seen_from_the_mean_of_the_classes():
     assert (sums / counts[:, None]).mean(axis=0) == pytest.approx(np.zeros(model.dimension), abs=1e-4)
 
 
+def test_features_without_negative_numbers_are_rooted_and_others_taken_as_they_are():
+    features, targets = crowds()
+    positive = np.abs(features)
+    assert TwoCovariance.fit(positive, targets, power=None).power == 0.5
+    assert TwoCovariance.fit(features, targets, power=None).power == 1.0
+    assert TwoCovariance.fit(positive, targets).power == 1.0, "unless it is asked for, nothing is rooted"
+    one, other = TwoCovariance.fit(positive, targets, power=None), TwoCovariance.fit(np.sqrt(positive), targets)
+    assert one.read(positive) == pytest.approx(other.read(np.sqrt(positive)), abs=1e-3)
+
+
+def test_a_negative_number_in_a_stream_of_rooted_features_keeps_its_sign():
+    features, targets = crowds()
+    model = TwoCovariance.fit(np.abs(features), targets, power=None)
+    row = np.abs(features[:1])
+    turned = row * np.where(np.arange(row.shape[1]) == 3, -1, 1)
+    there, back = (model.read(x).astype(np.float64) @ np.linalg.inv(model.axes) + model.centre for x in (row, turned))
+    root = np.sqrt(row / np.linalg.norm(row))
+    root /= np.linalg.norm(root)
+    flipped = root * np.sign(turned)
+    for reading, expected in ((there, root), (back, flipped)):
+        flat = (expected - model.mean) @ model.basis
+        assert reading == pytest.approx(flat / np.linalg.norm(flat), abs=1e-4)
+
+
+@pytest.mark.parametrize("power", [0.0, -1.0, np.inf, np.nan])
+def test_a_power_that_is_none_is_refused(power: float):
+    with pytest.raises(SettingsError, match="power="):
+        TwoCovariance.fit(*crowds(), power=power)
+
+
+def test_a_model_from_before_there_were_powers_reads_as_it_did():
+    features, targets = crowds()
+    model = TwoCovariance.fit(features, targets)
+    old = {name: values for name, values in model.arrays().items() if name != "power"}
+    assert (TwoCovariance.from_arrays(old).read(features) == model.read(features)).all()
+
+
 def test_shrinking_all_the_way_leaves_one_spread_for_all_directions():
     features, targets = crowds()
     model = TwoCovariance.fit(features, targets, within=1.0, between=1.0)

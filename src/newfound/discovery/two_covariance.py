@@ -20,6 +20,7 @@ from newfound.errors import SettingsError
 _FLATTEST = 1e-3  # between classes a direction varies at least this much, in units of the spread within
 _SINGULAR = 1e-12  # a direction whose share of the largest spread is no more than rounding has none
 _COPIES = 1e-9  # samples this close to their class's mean differ by rounding alone
+_ROOT = 0.5  # the power for features without negative numbers
 _LEAST_SHARE = 0.05  # of `usual_between`, which was tried on 3 to 100 classes
 
 
@@ -27,7 +28,8 @@ _LEAST_SHARE = 0.05  # of `usual_between`, which was tried on 3 to 100 classes
 class TwoCovariance:
     """Readings of features, and how far classes lie apart in them.
 
-    A feature is seen from the labelled ``mean``, projected on the ``basis`` of the labelled set's leading principal
+    A feature, each number raised to ``power`` with its sign kept and the whole at unit length again, is seen from the
+    labelled ``mean``, projected on the ``basis`` of the labelled set's leading principal
     directions and scaled to unit length (which makes it more Gaussian), then seen from the classes' ``centre`` along
     ``axes`` that make the within-class covariance the identity and the between-class covariance ``diag(spread)``.
     """
@@ -37,6 +39,7 @@ class TwoCovariance:
     centre: Float64s  # [d]
     axes: Float64s  # [d, d]
     spread: Float64s  # [d]
+    power: float = 1.0
 
     @classmethod
     def fit(
@@ -48,6 +51,7 @@ class TwoCovariance:
         within: float = 0.5,
         between: float | None = 0.15,
         inflate: float = 1.0,
+        power: float | None = 1.0,
     ) -> TwoCovariance:
         """Estimate the model from labelled features.
 
@@ -61,6 +65,9 @@ class TwoCovariance:
                 takes :func:`usual_between`.
             inflate: how much wider the spread within classes is than these features show. Features that a model was
                 trained on lie closer together than new ones.
+            power: what each number of a feature is raised to, above 0; its sign is kept. None takes roots (0.5) where
+                no labelled number is below 0: means of activations that are never negative have long tails, and their
+                roots are more like the Gaussians that the model takes them for. Otherwise it is 1.
 
         Raises:
             FeatureError: features that are not ``[n, D]``, or a row that is NaN, infinite or zero.
@@ -68,7 +75,10 @@ class TwoCovariance:
                 spread within classes: the samples of each are copies.
         """
         rows = unit_rows(features, "feature").astype(np.float64)
-        check_model(dimensions, within, between, inflate)
+        check_model(dimensions, within, between, inflate, power)
+        if power is None:
+            power = _ROOT if rows.min(initial=0.0) >= 0 else 1.0
+        rows = _raised(rows, power)
         classes = _classes(rows, targets)
         mean = rows.mean(axis=0)
         basis = _principal(rows - mean, min(dimensions, len(rows) - 1, rows.shape[1]))
@@ -88,7 +98,7 @@ class TwoCovariance:
             )
         whiten = vectors / np.sqrt(values)
         spread, turn = np.linalg.eigh(whiten.T @ outer @ whiten)
-        return cls(mean, basis, means.mean(axis=0), whiten @ turn, np.maximum(spread, _FLATTEST))
+        return cls(mean, basis, means.mean(axis=0), whiten @ turn, np.maximum(spread, _FLATTEST), power)
 
     @property
     def dimension(self) -> int:
@@ -102,16 +112,22 @@ class TwoCovariance:
             FeatureError: the wrong dimension, or a row that is NaN, infinite or zero.
         """
         rows = unit_rows(as_rows(features, "feature", len(self.mean)), "feature").astype(np.float64)
-        return ((_unit((rows - self.mean) @ self.basis) - self.centre) @ self.axes).astype(np.float32)
+        flat = _unit((_raised(rows, self.power) - self.mean) @ self.basis)
+        return ((flat - self.centre) @ self.axes).astype(np.float32)
 
     def arrays(self) -> dict[str, Float64s]:
         """The model as arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field.name: np.asarray(getattr(self, field.name), np.float64) for field in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> TwoCovariance:
-        """The model whose :meth:`arrays` these are; others are ignored. Raises KeyError if one is missing."""
-        return cls(**{field.name: np.asarray(arrays[field.name], np.float64) for field in fields(cls)})
+        """The model whose :meth:`arrays` these are; others are ignored. Raises KeyError if one is missing.
+
+        Models of before there was a ``power`` have none; it was 1.
+        """
+        power = float(arrays.get("power", 1.0))
+        names = [field.name for field in fields(cls) if field.name != "power"]
+        return cls(**{name: np.asarray(arrays[name], np.float64) for name in names}, power=power)
 
 
 def class_sums(rows: Any, targets: Ints) -> tuple[Float64s, Ints]:
@@ -146,13 +162,17 @@ def usual_between(classes: int) -> float:
     return max(_LEAST_SHARE, 1 / (4 + classes / 25))
 
 
-def check_model(dimensions: int, within: float, between: float | None, inflate: float) -> None:
+def check_model(
+    dimensions: int, within: float, between: float | None, inflate: float, power: float | None = 1.0
+) -> None:
     """Raise :class:`SettingsError` for settings that :meth:`TwoCovariance.fit` cannot have."""
     if not (dimensions >= 1 and 0 <= within <= 1 and (between is None or 0 <= between <= 1) and 0 < inflate < np.inf):
         raise SettingsError(
             f"dimensions={dimensions}, within={within}, between={between}, inflate={inflate}: dimensions count from 1 "
             "up, within and between lie in [0, 1], inflate above 0."
         )
+    if power is not None and not 0 < power < np.inf:
+        raise SettingsError(f"power={power}: a number above 0, or None for what suits the features.")
 
 
 def _classes(rows: Float64s, targets: Any) -> Ints:
@@ -188,6 +208,11 @@ def _principal(rows: Float64s, wanted: int) -> Float64s:
     kept = values[::-1][:wanted] > values[-1] * 1e-10  # copies of a sample add no direction
     directions = rows.T @ vectors[:, ::-1][:, :wanted][:, kept]
     return directions / np.linalg.norm(directions, axis=0)
+
+
+def _raised(rows: Float64s, power: float) -> Float64s:
+    """Unit rows with every number raised to a power, signs kept, at unit length again."""
+    return rows if power == 1 else _unit(np.sign(rows) * np.abs(rows) ** power)
 
 
 def _drawn(covariance: Float64s, share: float) -> Float64s:

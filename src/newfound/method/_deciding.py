@@ -125,14 +125,16 @@ class ByEvidence:
 
     def check(self) -> None:
         """Raise SettingsError for what the model or the dictionary would refuse when all is learnt."""
-        check_model(self.settings.dimensions, self.settings.within, self._number("between"), self.settings.inflate)
+        s = self.settings
+        check_model(s.dimensions, s.within, self._number("between"), s.inflate, s.power)
         self.dictionary({"spread": np.ones(1), "sums": np.empty((0, 1)), "counts": np.empty(0, np.int64)}, 0.0)
 
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
         s, rows, classes = self.settings, features.float().cpu().numpy(), targets.cpu().numpy()
         model = TwoCovariance.fit(
-            rows, classes, dimensions=s.dimensions, within=s.within, between=self._number("between"), inflate=s.inflate
-        )
+            rows, classes, dimensions=s.dimensions, within=s.within, between=self._number("between"), inflate=s.inflate,
+            power=s.power,
+        )  # fmt: skip
         sums, counts = class_sums(model.read(rows), classes)
         return model.arrays() | {"sums": sums, "counts": counts}
 
@@ -165,7 +167,7 @@ class ByEvidence:
         if self.settings.inflate != 1.0:
             return {}  # it was given
         s, rows, labels = self.settings, taught.float().cpu().numpy(), targets.cpu().numpy()
-        model = TwoCovariance.fit(rows, labels, dimensions=s.dimensions, within=s.within)
+        model = TwoCovariance.fit(rows, labels, dimensions=s.dimensions, within=s.within, power=s.power)
         readings = model.read(rows)
         sums, counts = class_sums(readings, labels)
         learnt = scatter(readings, labels, sums, counts, held_out=False)

@@ -32,9 +32,9 @@ class PrototypeSettings(Settings):
         update: "fixed" prototypes as in the paper, or "running" means of what a discovered category has seen.
         merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
     With dictionary="bayesian"
-        dimensions, within, between, inflate: of the model (`newfound.discovery.TwoCovariance`); `between` can be
-            "rehearsed", None goes by the number of classes, and a rehearsal of a method that learns measures `inflate`
-            too.
+        dimensions, within, between, inflate, power: of the model (`newfound.discovery.TwoCovariance`); `between` can
+            be "rehearsed", None goes by the number of classes, and a rehearsal of a method that learns measures
+            `inflate` too. With `power` None features without negative numbers are rooted.
         alone, reconsider_every, reconsider_at, memory, merge_at, learn_known, concentration, discount: of the
             dictionary; `reconsider_at` can be "rehearsed".
         evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own); a rehearsal
@@ -51,6 +51,7 @@ class PrototypeSettings(Settings):
     within: float = 0.5
     between: float | Literal["rehearsed"] | None = "rehearsed"
     inflate: float = 1.0
+    power: float | None = 1.0
     alone: float | None = -20.0
     reconsider_every: int | None = 250
     reconsider_at: float | Literal["rehearsed"] = "rehearsed"

@@ -74,7 +74,9 @@ SPREAD, TAUGHT = KNOWN["spread"], len(SET["classes"])
 sums, counts = KNOWN["sums"].copy(), KNOWN["counts"].copy()
 seen: list = []  # [what was read off an image, its category, whether it waits for a second one of its kind]
 for path in sys.argv[1:]:
-    x = (feature(path) - KNOWN["mean"]) @ KNOWN["basis"]
+    x = feature(path)
+    x = np.sign(x) * np.abs(x) ** KNOWN["power"]
+    x = (x / np.linalg.norm(x) - KNOWN["mean"]) @ KNOWN["basis"]
     x = kept((x / max(np.linalg.norm(x), 1e-12) - KNOWN["centre"]) @ KNOWN["axes"])
     scores, partner, fits = log_ratios(x, sums, counts), [], -np.inf
     best, score = int(scores.argmax()), float(scores.max())
