@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -148,13 +148,19 @@ class Curator:
 
         return propose(self, vocabulary, **options)
 
-    def forget(self, images: Iterable[Any]) -> EventRow:
+    def forget(self, images: Iterable[Any], *, also: Callable[[list[bytes]], None] | None = None) -> EventRow:
         """Erase images from the journal for good: their names, features and answers. Every id stays valid.
 
         What was learnt from them is unlearnt. This cannot be undone; see `split` for what names an image. One that was
         entered several times is forgotten each time.
+
+        Args:
+            also: erases what else is kept of contents that no other sighting has, given by their hashes. Called
+                first: as long as the journal has an image, giving it again finishes what was interrupted.
         """
         numbers = self._numbers(images, every=True)
+        if also is not None:
+            also(self._contents_only_of(numbers))
         event = self.keeper.forget(numbers)
         for number in numbers:
             self._items.pop(number, None)
@@ -212,6 +218,11 @@ class Curator:
             else:
                 numbers += self._numbers_of(image)[: None if every else 1]
         return numbers
+
+    def _contents_only_of(self, numbers: Sequence[int]) -> list[bytes]:
+        journal, named = self.keeper.journal, set(numbers)
+        contents = {row.content for row in journal.sightings(numbers) if row.content is not None}
+        return sorted(contents - {row.content for row in journal.alike(contents) if row.number not in named})
 
     def _numbers_of(self, image: Any) -> list[int]:
         content, name = content_of(image), reference(image) or item_name(image, 0)

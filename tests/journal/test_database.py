@@ -130,12 +130,13 @@ def test_a_file_that_is_no_journal_is_refused_and_not_touched(tmp_path, read_onl
     assert {file.name for file in tmp_path.iterdir()} == {"other.db", "notes.txt"}
 
 
-def test_a_journal_of_a_newer_newfound_asks_for_an_update(journal, path):
+@pytest.mark.parametrize(("version", "told"), [("99", "update newfound"), ("two", "is damaged"), ("-1", "is damaged")])
+def test_a_journal_of_a_newer_newfound_or_of_none_is_refused(journal, path, version, told):
     journal.close()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE meta SET value = '99'")
+        connection.execute("UPDATE meta SET value = ?", (version,))
     connection.close()
-    with pytest.raises(JournalError, match="update newfound"):
+    with pytest.raises(JournalError, match=told):
         Journal.open(path)
 
 

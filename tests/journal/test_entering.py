@@ -13,9 +13,11 @@ from sqlalchemy.engine.base import RootTransaction
 from test_keeper import KINDS, MAKERS, fixed, ids, images, keeper_of, readings, rename, weighing
 
 from newfound.errors import FeatureError, JournalError
-from newfound.journal import Journal, keeper
+from newfound.journal import Journal, entering, keeper
+from newfound.journal.book import Book
 from newfound.journal.keeper import Keeper
 from newfound.journal.replaying import verify
+from newfound.journal.writing import Writer
 
 
 @pytest.fixture(autouse=True)
@@ -26,15 +28,14 @@ def trusting(monkeypatch):
 
 @pytest.fixture
 def aside(monkeypatch):
-    """The sizes of the blocks that were decided on while another was committed."""
-    here, sizes, decide = threading.current_thread(), [], keeper.decide
+    """The sizes of the blocks that were decided on while another was written and committed."""
+    sizes, decide = [], entering.decide
 
     def watched(book, given_images, *rest):
-        if threading.current_thread() is not here:
-            sizes.append(len(given_images))
+        sizes.append(len(given_images))
         return decide(book, given_images, *rest)
 
-    monkeypatch.setattr(keeper, "decide", watched)
+    monkeypatch.setattr(entering, "decide", watched)
     return sizes
 
 
@@ -62,27 +63,45 @@ def test_many_blocks_are_answered_as_if_entered_one_by_one(make, numbers, block,
     assert verify(together.journal).fine
 
 
-def test_the_next_block_is_decided_on_while_one_is_committed(tmp_path, monkeypatch):
+def test_the_next_block_is_decided_on_before_one_is_written(tmp_path, monkeypatch):
     kept = keeper_of(fixed, tmp_path / "journal.db")
-    here, decided, decide, commit = threading.current_thread(), threading.Event(), keeper.decide, RootTransaction.commit
+    decided, decide, append = threading.Event(), entering.decide, Writer.append_packed
     in_time = []
 
     def deciding(*given_):
         result = decide(*given_)
-        if threading.current_thread() is not here:
-            decided.set()
+        decided.set()
         return result
 
-    def waiting(transaction):
+    def waiting(writer, *given_):
         in_time.append(decided.wait(0 if len(in_time) == 2 else 20))
         decided.clear()
-        commit(transaction)
+        append(writer, *given_)
 
     kept.enter(images(0, 1), readings(1, 1))
-    monkeypatch.setattr(keeper, "decide", deciding)
-    monkeypatch.setattr(RootTransaction, "commit", waiting)
+    monkeypatch.setattr(entering, "decide", deciding)
+    monkeypatch.setattr(Writer, "append_packed", waiting)
     kept.enter_all(images(1, 30), readings(2, 30), block=10)
     assert in_time == [True, True, False], "nothing comes after the last"
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_snapshots_on_the_way_are_of_the_blocks_they_were_written_with(make, tmp_path, monkeypatch, aside):
+    monkeypatch.setattr(keeper, "_SNAPSHOT_EVERY", 20)
+    snapshot, kept_at = Writer.snapshot, []
+
+    def checked(writer, state, **options):
+        snapshot(writer, state, **options)
+        kept_at.append(Book.from_bytes(state).position.sightings)
+        assert Book.from_bytes(state).position == writer.position()
+
+    kept = keeper_of(make, tmp_path / "journal.db")
+    monkeypatch.setattr(Writer, "snapshot", checked)
+    kept.enter_all(images(0, 100), readings(1, 100), block=8)
+    assert len(aside) == 11, "all but the first and the second were decided on ahead"
+    assert len(kept_at) == 4
+    assert verify(kept.journal).fine, "the newest among them"
+    assert Keeper(Journal.open(tmp_path / "journal.db")).book.to_bytes() == kept.book.to_bytes()
 
 
 def test_a_commit_that_fails_leaves_the_blocks_before_it_and_nothing_of_those_after(tmp_path, monkeypatch, aside):
@@ -122,14 +141,14 @@ def test_what_others_write_in_between_comes_first(make, journal_at, monkeypatch)
     one, two = keeper_of(make, journal_at), Keeper(Journal.open(journal_at), actor="bob")
     taking_up, turns = Keeper._taking_up, []
 
-    def interrupted(self, decided):
+    def interrupted(self, decided, aside):
         if self is one:
             turns.append(decided is not None)
             if len(turns) == 3:
                 two.enter(images(100, 8), readings(9, 8))
             if len(turns) == 6:
                 rename(two, 0, "grey heron")
-        return taking_up(self, decided)
+        return taking_up(self, decided, aside)
 
     monkeypatch.setattr(Keeper, "_taking_up", interrupted)
     mine = one.enter_all(images(0, 64), readings(1, 64), block=8)

@@ -88,6 +88,16 @@ def test_what_was_entered_is_there_after_it_is_opened_again(make, tmp_path):
     assert first + rest == ids(whole)
 
 
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_is_answered_is_what_is_stored(make, journal_at):
+    keeper = keeper_of(make, journal_at)
+    named = [Image(None), Image("bad\udcff.jpg", b"1"), Image("nul\0.jpg", b"2"), *images(3, 17)]
+    entered = keeper.enter(named, readings(1, 20))
+    assert [one.row for one in entered] == keeper.journal.sightings(range(20))
+    assert all(len(one.row.runners_up) == 2 for one in entered)
+    assert [one.row for one in keeper.enter(named[1:], readings(2, 19))] == [one.row for one in entered[1:]]
+
+
 def test_an_image_is_entered_once_however_often_it_is_given(tmp_path):
     keeper = keeper_of(fixed)
     first = keeper.enter(images(0, 10), readings(1, 10))
@@ -196,6 +206,16 @@ def test_what_is_to_be_taught_is_so_after_a_merge_too():
     assert [keeper.book.catalogue.entries[c].promoted for c in (3, 4)] == [False, True]
 
 
+def test_ids_may_be_numpys_and_names_are_one_line():
+    keeper = keeper_of(fixed)
+    rename(keeper, np.int64(0), "heron")
+    assert keeper.book.catalogue.name(0) == "heron"
+    for name in ("two\nlines", "a bell \a", "\x1b[31mred", " "):
+        with pytest.raises(SettingsError, match="a category's name"):
+            rename(keeper, 0, name)
+    assert keeper.book.catalogue.name(0) == "heron"
+
+
 def test_undo_goes_back_one_step_after_the_other():
     keeper = keeper_of(fixed)
     keeper.enter(images(0, 2), np.eye(KINDS)[[3, 4]])
@@ -272,7 +292,7 @@ def test_a_failed_commit_changes_nothing_and_the_keeper_goes_on(monkeypatch):
         raise JournalError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing.Writer, "append", full)
+        patch.setattr(writing.Writer, "append_packed", full)
         with pytest.raises(JournalError, match="full"):
             keeper.enter(images(20, 20), readings(2, 20))
     assert keeper.book.to_bytes() == before
@@ -307,6 +327,17 @@ def test_what_is_forgotten_is_gone_from_every_table_and_every_id_stays_valid(mak
     assert verify(again.journal).fine
     with pytest.raises(SettingsError, match="forgotten"):
         move(again, [15], 3)
+
+
+@pytest.mark.parametrize(("make", "cut"), [(fixed, 0.3), (running, 0.3), (weighing, 5.0)])
+def test_a_cut_that_a_person_has_set_outlives_forgetting(make, cut):
+    keeper = keeper_of(make)
+    keeper.enter(images(0, 20), readings(5, 20))
+    keeper.edit(lambda book, _: editing.recut(book.dictionary.threshold, cut))
+    keeper.forget([1])
+    entered = keeper.enter(images(20, 20), readings(6, 20))
+    assert {one.row.cut for one in entered} == {cut}
+    assert verify(keeper.journal).fine
 
 
 def test_after_something_is_forgotten_moves_are_undone_where_they_still_can_be():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from newfound.cli._common import (
     RunFolder,
     TrunkWeights,
     counted,
+    finite,
     print_json,
     print_table,
     say,
@@ -89,11 +91,14 @@ def forget(
     """Erase images from the journal for good: names, features, answers.
 
     A tombstone keeps their place, every id stays valid, and what was learnt
-    from them is unlearnt. This cannot be undone. The files themselves are not
-    touched. In PostgreSQL, VACUUM clears the old rows from the disk.
+    from them is unlearnt. What the service keeps of them in RUN goes too:
+    uploads and small copies. This cannot be undone. Image files elsewhere are
+    not touched. In PostgreSQL, VACUUM clears the old rows from the disk.
     """
+    from newfound.service.images_store import erase
+
     with curating(run, journal, by) as curator:
-        event = curator.forget(named_images(images))
+        event = curator.forget(named_images(images), also=partial(erase, run))
     say(f"{counted(len(event.details['sightings']), 'image is', 'images are')} forgotten")
 
 
@@ -128,7 +133,8 @@ def reencode(
 def replay(
     run: RunFolder,
     cut: Annotated[
-        float | None, typer.Option(metavar="X", help="What if scores had been held against this?")
+        float | None,
+        typer.Option(metavar="X", callback=finite, help="What if scores had been held against this?"),
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Back to this moment: 2026-05-01, or 2026-05-01T12:30:00.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count, repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from newfound.journal.book import Answered, feature_bytes
 from newfound.journal.catalogue import Catalogue
-from newfound.journal.rows import SightingRow
+from newfound.journal.rows import Packed, SightingRow, as_text, pack_pairs, unpack_sighting
 
 RUNNERS_UP = 2
 
@@ -24,57 +25,72 @@ class Image:
     content: bytes | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen, for the same reason as SightingRow
 class Entered:
-    """A sighting in the journal; `repeated` if this very image was there before."""
+    """A sighting in the journal; `repeated` if this very image was there before.
 
-    row: SightingRow
+    It is unpacked when it is looked at: most answers to a long stream are only counted.
+    """
+
+    told: SightingRow | Packed
     repeated: bool
 
+    @property
+    def row(self) -> SightingRow:
+        return self.told if isinstance(self.told, SightingRow) else unpack_sighting(self.told)
 
-def rows_of(
+
+def packed_rows(
     images: Sequence[Image],
     half: NDArray[np.float16],
     answered: Answered,
     catalogue: Catalogue,
     model: int,
     first: int,
-) -> list[SightingRow]:
-    """Rows with the numbers from ``first`` on, or without one if that is below 0; ``half``: what was decided on."""
-    out, now = answered.decisions, time.time()
-    sure, new = out.probability, out.new_probability
+) -> list[Packed]:
+    """Rows with the numbers from ``first`` on, or without one if that is below 0; ``half``: what was decided on.
+
+    They are made by column. Tuples of plain values are also what the collector of garbage soon leaves alone: to go
+    through an object for every image, again and again, would take as long as the database does.
+    """
+    out = answered.decisions
+    return list(
+        zip(  # not strict: what is the same for all has no end
+            count(first) if first >= 0 else repeat(-1),
+            [None if image.name is None else as_text(image.name) for image in images],
+            [image.content for image in images],
+            out.category.tolist(),
+            answered.categories,
+            out.created.tolist(),
+            out.score.tolist(),
+            repeat(out.cut),
+            repeat(None) if out.probability is None else out.probability.tolist(),
+            repeat(None) if out.new_probability is None else out.new_probability.tolist(),
+            _runners_up(answered, catalogue),
+            feature_bytes(half),
+            repeat(model),
+            repeat(time.time()),
+            strict=False,
+        )
+    )
+
+
+def _runners_up(answered: Answered, catalogue: Catalogue) -> list[str]:
+    """Those of each sample, packed."""
+    out = answered.decisions
     asked = out.runners_up_category.shape[1]
     others = catalogue.of_parts(out.runners_up_category.ravel().tolist())  # of all samples at once: it is faster
-    columns = zip(
-        images, out.category.tolist(), answered.categories, out.created.tolist(), out.score.tolist(),
-        [others[start : start + asked] for start in range(0, len(others), asked)], out.runners_up_score.tolist(),
-        feature_bytes(half), strict=True,
-    )  # fmt: skip
-    return [
-        SightingRow(
-            number=first + i if first >= 0 else -1,
-            image=image.name,
-            content=image.content,
-            part=part,
-            category=category,
-            created=created,
-            score=score,
-            cut=out.cut,
-            probability=None if sure is None else float(sure[i]),
-            new_probability=None if new is None else float(new[i]),
-            runners_up=_distinct(nearest, scores, category),
-            feature=feature,
-            model=model,
-            time=now,
-        )
-        for i, (image, part, category, created, score, nearest, scores, feature) in enumerate(columns)
-    ]
+    nearest = [others[start : start + asked] for start in range(0, len(others), asked)]
+    columns = zip(nearest, out.runners_up_score.tolist(), answered.categories, strict=True)
+    return [pack_pairs(_distinct(*column)) for column in columns]
 
 
-def _distinct(categories: Sequence[int], scores: Sequence[float], answer: int) -> tuple[tuple[int, float], ...]:
+def _distinct(categories: Sequence[int], scores: Sequence[float], answer: int) -> list[tuple[int, float]]:
     """The best runners-up, a category once, without the answer."""
+    if len({-1, answer, *categories}) == len(categories) + 2:  # as good as always
+        return list(zip(categories, scores, strict=True))[:RUNNERS_UP]
     best: dict[int, float] = {}
     for category, score in zip(categories, scores, strict=True):
         if category >= 0 and category != answer:
             best.setdefault(category, score)
-    return tuple(best.items())[:RUNNERS_UP]
+    return list(best.items())[:RUNNERS_UP]

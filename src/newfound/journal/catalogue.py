@@ -76,7 +76,7 @@ class Catalogue:
             raise SettingsError(f"there is no category {category}; ids go from 0 to {self.next_id - 1}.")
         while (under := self.entries[category].under) is not None:
             category = under
-        return category
+        return int(category)  # NumPy's whole numbers too, which JSON does not know
 
     def of_part(self, part: int) -> int:
         """The category that a part belongs to now: if it left the dictionary, that of the part it went to."""

@@ -15,6 +15,7 @@ changes of an event of its own. There are five changes:
 from __future__ import annotations
 
 import getpass
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -46,6 +47,8 @@ def rename(catalogue: Catalogue, category: int, name: str) -> Edit:
     """Give a category a name of one's own."""
     if not isinstance(name, str) or not name.strip():
         raise SettingsError("a category's name cannot be empty.")
+    if any(unicodedata.category(letter) == "Cc" for letter in name.strip()):
+        raise SettingsError(f"a category's name is one line of text, without control characters: {name!r}.")
     category, name = catalogue.resolve(category), name.strip()
     before = catalogue.entries[category].name
     return "renamed", {

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.journal.answers import RUNNERS_UP, Entered, Image, rows_of
-from newfound.journal.book import Answered, Book
-from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
+from newfound.journal.answers import RUNNERS_UP, Entered, Image, packed_rows
+from newfound.journal.book import Answered, Book, Readings, stored
+from newfound.journal.rows import CONTENT, NEWFOUND, EventRow, Packed, Position, SightingRow
+
+Earlier = dict[bytes, SightingRow | Packed]  # sightings of contents
+
+
+class Block(NamedTuple):
+    """Images, and what was read off each."""
+
+    images: Sequence[Image]
+    readings: Readings
 
 
 @dataclass(frozen=True)
@@ -25,17 +36,57 @@ class Decided:
     """
 
     start: Position
-    rows: list[SightingRow]
+    rows: list[Packed]
     events: list[EventRow]
     places: dict[int, tuple[int, bool]]
     answers: list[Entered]
+
+
+class Aside:
+    """Decides on a block in a thread of its own, while the one before it is being written.
+
+    Until it is taken or dropped, the book belongs to that thread.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._next: Future[Decided] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to take."""
+        return self._next is not None
+
+    def start(self, book: Book, block: Block, before: Decided, earlier: Earlier | None, model: int) -> None:
+        """Decide on the block that follows ``before``; ``earlier`` as for `decide`, perhaps without those of before."""
+        if earlier is not None:
+            just_now: Earlier = {row[CONTENT]: row for row in before.rows if row[CONTENT] is not None}
+            earlier = just_now | earlier
+        self._next = self._thread.submit(lambda: decide(book, block.images, stored(block.readings), earlier, model))
+
+    def take(self) -> Decided | None:
+        """What was decided last, when it is; None if nothing was. Raises what deciding on it raised."""
+        future, self._next = self._next, None
+        return None if future is None else future.result()
+
+    def drop(self) -> None:
+        """Let go of what is being decided, and wait until the book is free."""
+        future, self._next = self._next, None
+        if future is not None:
+            future.exception()
+
+    def __enter__(self) -> Aside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
 
 
 def decide(
     book: Book,
     images: Sequence[Image],
     half: NDArray[np.float16],
-    earlier: Mapping[bytes, SightingRow] | None,
+    earlier: Earlier | None,
     model: int,
 ) -> Decided:
     """Decide on images in order; the book takes them in.
@@ -47,14 +98,14 @@ def decide(
     """
     start = book.position
     fresh, again = _told_apart(images, earlier)
-    if len(fresh) < len(images):
+    if again:
         half = half[fresh]
     answered = book.observe(half.astype(np.float32), runners_up_for(book))
-    new = rows_of([images[i] for i in fresh], half, answered, book.catalogue, model, start.sightings)
-    row_of: dict[int, SightingRow] = dict(zip(fresh, new, strict=True))
+    new = packed_rows([images[i] for i in fresh], half, answered, book.catalogue, model, start.sightings)
+    row_of = dict(zip(fresh, new, strict=True))
     answers = [
-        Entered(row_of[i], repeated=False) if i in row_of
-        else Entered(row_of[of] if isinstance(of := again[i], int) else of, repeated=True)
+        Entered(row_of[i], False) if i in row_of
+        else Entered(row_of[of] if isinstance(of := again[i], int) else of, True)
         for i in range(len(images))
     ]  # fmt: skip
     return Decided(start, new, _events(answered, start.events), answered.places, answers)
@@ -66,13 +117,13 @@ def runners_up_for(book: Book) -> int:
 
 
 def _told_apart(
-    images: Sequence[Image], earlier: Mapping[bytes, SightingRow] | None
-) -> tuple[list[int], dict[int, int | SightingRow]]:
+    images: Sequence[Image], earlier: Earlier | None
+) -> tuple[list[int], dict[int, int | SightingRow | Packed]]:
     """The images to enter; and for each other one the earlier sighting of its content, or its place in the block."""
     if earlier is None:
         return list(range(len(images))), {}
     fresh: list[int] = []
-    again: dict[int, int | SightingRow] = {}
+    again: dict[int, int | SightingRow | Packed] = {}
     first: dict[bytes, int] = {}  # where in this block a content comes first
     for index, image in enumerate(images):
         content = image.content

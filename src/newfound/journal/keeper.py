@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from typing import Any, TypeVar
@@ -14,12 +13,12 @@ import numpy as np
 
 from newfound.errors import JournalError, SettingsError
 from newfound.journal import editing
-from newfound.journal.answers import Entered, Image, rows_of
+from newfound.journal.answers import Entered, Image, packed_rows
 from newfound.journal.book import Book, lookup_in, stored
-from newfound.journal.entering import Decided, decide, runners_up_for
+from newfound.journal.entering import Aside, Block, Decided, Earlier, decide, runners_up_for
 from newfound.journal.journal import Journal
-from newfound.journal.rebuilding import Rebuilding
-from newfound.journal.rows import EventRow, Position, SightingRow
+from newfound.journal.rebuilding import without_forgotten
+from newfound.journal.rows import EventRow, SightingRow, unpack_sighting
 from newfound.journal.writing import Writer
 
 T = TypeVar("T")
@@ -66,7 +65,7 @@ class Keeper:
         half = stored(readings)
         with self._writing() as (writer, book):
             decided = decide(book, images, half, None if again else _earlier(writer, images), self._answers_as())
-            self._write(writer, book, decided)
+            self._write(writer, decided, self._state_when_due(book))
         return decided.answers
 
     def enter_all(
@@ -74,26 +73,32 @@ class Keeper:
     ) -> list[Entered]:
         """As `enter` with one block after the other, each committed by itself; returns when all are. It is faster.
 
-        While a block is being committed the next is decided on, as long as nobody else writes. That is written only if
-        the journal still holds nothing else; else it is decided on anew. If a commit fails, all blocks before it
-        are in the journal, where giving the images again finds them.
+        While a block is being written and committed the next is decided on, as long as nobody else writes. That is
+        written only if the journal then holds nothing else; else it is decided on anew. If a commit fails, all blocks
+        before it are in the journal, where giving the images again finds them.
         """
-        half, model = stored(readings), self._answers_as()
-        blocks = [(images[at : at + block], half[at : at + block]) for at in range(0, len(images), block)]
+        readings, model = np.asarray(readings, np.float32), self._answers_as()
+        blocks = [Block(images[at : at + block], readings[at : at + block]) for at in range(0, len(images), block)]
         answers: list[Entered] = []
-        with self._lock, self._or_read_again(), ThreadPoolExecutor(1) as aside:
-            ahead: Future[Decided] | None = None
-            for (here, given), after in zip_longest(blocks, blocks[1:]):
-                decided = None if ahead is None else ahead.result()
-                ahead = None
-                with self._taking_up(decided) as (writer, book, stands):
+        earlier = None  # of the images of the block that is decided on next
+        with self._lock, self._or_read_again(), Aside() as aside:
+            for here, after, then in zip_longest(blocks, blocks[1:], blocks[2:]):
+                decided, state = aside.take(), None
+                if decided is not None:
+                    state = self._state_when_due(self.current)
+                    if after is not None:
+                        aside.start(self.current, after, decided, earlier, model)
+                with self._taking_up(decided, aside) as (writer, book, stands):
                     if decided is None or not stands:
-                        decided = decide(book, here, given, None if again else _earlier(writer, here), model)
-                    self._write(writer, book, decided)
-                    if after is not None and self._alone >= _TRUSTING:
-                        coming, readings = after
-                        seen = None if again else _earlier(writer, coming)  # this block's images among them
-                        ahead = aside.submit(decide, book, coming, readings, seen, model)
+                        earlier = None if again else _earlier(writer, here.images)
+                        decided = decide(book, here.images, stored(here.readings), earlier, model)
+                        state = self._state_when_due(book)
+                        if after is not None and self._alone >= _TRUSTING:
+                            earlier = None if again else _earlier(writer, after.images)
+                            aside.start(book, after, decided, earlier, model)
+                    self._write(writer, decided, state)
+                    if then is not None and aside.busy and not again:
+                        earlier = _earlier(writer, then.images)
                 answers += decided.answers
         return answers
 
@@ -108,15 +113,14 @@ class Keeper:
                 answered = book.predict(half.astype(np.float32), runners_up_for(book))
             finally:
                 book.dictionary.threshold = before
-            return rows_of([Image(None)] * len(half), half, answered, book.catalogue, self._answers_as(), -1)
+            rows = packed_rows([Image(None)] * len(half), half, answered, book.catalogue, self._answers_as(), -1)
+        return [unpack_sighting(row) for row in rows]
 
     def edit(self, make: Callable[[Book, Writer], editing.Edit]) -> EventRow:
         """Commit what a person does; ``make`` says what, from the book as it is under the lock."""
         with self._writing() as (writer, book):
             kind, details = make(book, writer)
-            event = EventRow(
-                book.position.events, book.position.sightings, kind, self._actor, time.time(), details
-            )  # fmt: skip
+            event = self._event(book, kind, details)
             # What is so already, as after a merge of one, is nothing to record or to undo; an undo always is.
             if details["changes"] or kind == editing.UNDONE:
                 places = book.apply(event, lookup_in(writer, book))
@@ -162,16 +166,8 @@ class Keeper:
                 raise SettingsError("name the images to forget.")
             gone = [row.number for row in rows]
             writer.forget(gone)
-            details = {"sightings": gone}
-            event = EventRow(
-                book.position.events, book.position.sightings, "forgotten", self._actor, time.time(), details
-            )  # fmt: skip
-            rebuilding = Rebuilding(book, Book.from_bytes(writer.taught()), book.catalogue.known_parts(book.dictionary))
-            for some in writer.stream():
-                there = [row.number for row in some if row.feature is not None]
-                places = rebuilding.admit(some, writer.place(there), writer.pinned(there))
-                writer.append((), (), places)
-            self._book = rebuilding.book(Position(book.position.sightings, book.position.events + 1))
+            event = self._event(book, "forgotten", {"sightings": gone})
+            self._book = without_forgotten(book, writer)
             writer.append((), (event,), dict.fromkeys(gone, (NOWHERE, True)))
             writer.snapshot(self._book.to_bytes(), genesis=True)
             self._snapshot_at = self._book.position.sightings
@@ -226,22 +222,23 @@ class Keeper:
                 yield writer, self._caught_up(writer)
 
     @contextmanager
-    def _taking_up(self, decided: Decided | None) -> Iterator[tuple[Writer, Book, bool]]:
+    def _taking_up(self, decided: Decided | None, aside: Aside) -> Iterator[tuple[Writer, Book, bool]]:
         """As `_writing`, for what may have been decided on before the lock was held: whether it stands, in addition."""
         if decided is None:
             with self._writing() as (writer, book):
                 yield writer, book, False
             return
         with self.journal.writing() as writer:
-            if stands := self._book is not None and writer.position() == decided.start:
-                yield writer, self._book, stands
-            else:
-                self._book = None  # it is ahead of a journal that went another way
-                yield writer, self._caught_up(writer), stands
+            stands = writer.position() == decided.start
+            if not stands:
+                aside.drop()
+                self._book, self._alone = None, 0  # it is ahead of a journal that went another way
+            yield writer, self.current if stands else self._caught_up(writer), stands
 
-    def _write(self, writer: Writer, book: Book, decided: Decided) -> None:
-        writer.append(decided.rows, decided.events, decided.places)
-        self._snapshot_when_due(writer, book)
+    def _write(self, writer: Writer, decided: Decided, state: bytes | None) -> None:
+        writer.append_packed(decided.rows, decided.events, decided.places)
+        if state is not None:
+            writer.snapshot(state)
         self._alone += 1
 
     @contextmanager
@@ -262,8 +259,7 @@ class Keeper:
         while any(event.kind == "forgotten" for event in events):  # the book was rebuilt without what was forgotten
             self._book = self._from_snapshot(reader)
             sightings, events = reader.tail(self._book.position)
-        if sightings or events:
-            self._book.fold(sightings, events, lookup_in(reader, self._book))
+        self._book.fold(sightings, events, lookup_in(reader, self._book))
         return self._book
 
     def _from_snapshot(self, reader: Journal | Writer) -> Book:
@@ -278,14 +274,18 @@ class Keeper:
                 raise SettingsError(f"there is no sighting {number} in {self.journal.name}.")
         return writer.sightings(numbers)
 
-    def _snapshot_when_due(self, writer: Writer, book: Book) -> None:
-        every = max(_SNAPSHOT_EVERY, len(book.dictionary))
-        if book.position.sightings - self._snapshot_at < every:
-            return
-        self._snapshot_at = writer.snapshot_position().sightings  # another writer may have left one
-        if book.position.sightings - self._snapshot_at >= every:
-            writer.snapshot(book.to_bytes())
-            self._snapshot_at = book.position.sightings
+    def _state_when_due(self, book: Book) -> bytes | None:
+        """What to keep as a snapshot, if it is time for one."""
+        due = book.position.sightings - max(_SNAPSHOT_EVERY, len(book.dictionary))
+        if self._snapshot_at <= due:
+            self._snapshot_at = self.journal.snapshot_position().sightings  # another writer may have left one
+        if self._snapshot_at > due:
+            return None
+        self._snapshot_at = book.position.sightings
+        return book.to_bytes()
+
+    def _event(self, book: Book, kind: str, details: dict[str, Any]) -> EventRow:
+        return EventRow(book.position.events, book.position.sightings, kind, self._actor, time.time(), details)
 
     def _answers_as(self) -> int:
         """The id of the model that answers."""
@@ -294,6 +294,6 @@ class Keeper:
         return self._model
 
 
-def _earlier(writer: Writer, images: Sequence[Image]) -> dict[bytes, SightingRow]:
+def _earlier(writer: Writer, images: Sequence[Image]) -> Earlier:
     """The first sightings of the images that were seen before, by their content."""
-    return writer.find([image.content for image in images if image.content is not None])
+    return {**writer.find([image.content for image in images if image.content is not None])}

@@ -13,6 +13,7 @@ import numpy as np
 from newfound.journal.book import Book, decided_on
 from newfound.journal.catalogue import Catalogue
 from newfound.journal.rows import Position, SightingRow
+from newfound.journal.writing import Writer
 
 Places = dict[int, tuple[int, bool]]  # of sightings: the part, and whether a person put it there
 
@@ -64,6 +65,20 @@ class Rebuilding:
             self._part_of[old] = part = self._catalogue.next_part
             self._catalogue.found(part, self._old.owner(old))
         return self._part_of[old]
+
+
+def without_forgotten(book: Book, writer: Writer) -> Book:
+    """The book as it would be without the sightings that have no feature any more, after one more event.
+
+    Where the others are now is written down. The cut stays: a person may have set it since the classes were taught.
+    """
+    taught = Book.from_bytes(writer.taught())
+    taught.dictionary.threshold = book.dictionary.threshold
+    rebuilding = Rebuilding(book, taught, book.catalogue.known_parts(book.dictionary))
+    for rows in writer.stream():
+        there = [row.number for row in rows if row.feature is not None]
+        writer.append((), (), rebuilding.admit(rows, writer.place(there), writer.pinned(there)))
+    return rebuilding.book(Position(book.position.sightings, book.position.events + 1))
 
 
 def known_categories(catalogue: Catalogue, classes: Sequence[str]) -> list[int]:

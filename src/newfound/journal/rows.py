@@ -13,6 +13,9 @@ NEWFOUND = "newfound"  # the actor of derived events: what the dictionary did by
 _answer = attrgetter("content", "part", "category", "created", "score", "cut", "probability", "new_probability")
 to_json = json.JSONEncoder(separators=(",", ":")).encode
 
+Packed = tuple[Any, ...]  # a sighting as a row of the table
+NUMBER, CONTENT = 0, 2  # places in it
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
@@ -22,7 +25,7 @@ class Position:
     events: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes six times as long to make: there is one for every image
 class SightingRow:
     """One observed image and the answer it got. A forgotten one keeps its number, part, category, created, model, time.
 
@@ -32,7 +35,7 @@ class SightingRow:
         part: of the dictionary, as answered; where the sighting is now is its place.
         runners_up: (category, score) of those that came next.
         feature: float16, little endian.
-        model: the id of the model that gave the feature.
+        model: the id of the model that answered. In a journal that was carried to another, features are of the newest.
     """
 
     number: int
@@ -87,15 +90,16 @@ class Model:
     time: float
 
 
-def pack_sighting(row: SightingRow) -> tuple[Any, ...]:
+def pack_sighting(row: SightingRow) -> Packed:
     """As a row of the table, in the order of its columns."""
-    image = row.image
-    image = image if image is None else as_text(image)
-    # By hand: a JSON encoder takes as long as the database does.
-    runners_up = f"[{','.join([f'[{category},{score!r}]' for category, score in row.runners_up])}]"
-    if "n" in runners_up:  # of inf or nan, which JSON spells otherwise
-        runners_up = to_json(row.runners_up)
-    return (row.number, image, *_answer(row), runners_up, row.feature, row.model, row.time)
+    image = None if row.image is None else as_text(row.image)
+    return (row.number, image, *_answer(row), pack_pairs(row.runners_up), row.feature, row.model, row.time)
+
+
+def pack_pairs(runners_up: Sequence[tuple[int, float]]) -> str:
+    """Runners-up as JSON; by hand: an encoder takes as long as the database does."""
+    text = f"[{','.join([f'[{category},{score!r}]' for category, score in runners_up])}]"
+    return to_json(runners_up) if "n" in text else text  # inf and nan are spelled otherwise
 
 
 def unpack_sighting(row: Sequence[Any]) -> SightingRow:

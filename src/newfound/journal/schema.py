@@ -111,6 +111,8 @@ def version(connection: Connection, name: str) -> int:
                 f"touched; give the journal a file, schema or database of its own."
             )
         return 0
+    if not str(found).isdecimal():
+        raise JournalError(f"{name} is damaged: its version is {found!r}, not a number. Restore it from a backup.")
     if int(found) > newest():
         raise JournalError(
             f"{name} was written by a newer newfound (journal version {found}, here {newest()}); update newfound."

@@ -51,6 +51,8 @@ def _take_arrays(state: Mapping[str, Any], path: str, arrays: dict[str, np.ndarr
             plain[name] = value
         elif isinstance(value, np.ndarray):
             arrays[f"{path}{name}"] = np.ascontiguousarray(value)
+        elif isinstance(value, dict) and _LEAVES.issuperset(map(type, value.values())):
+            plain[name] = value  # as of every category with a name
         elif isinstance(value, Mapping):
             plain[name] = _take_arrays(value, f"{path}{name}/", arrays)
         else:

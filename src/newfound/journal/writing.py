@@ -13,8 +13,19 @@ from newfound.errors import JournalError
 from newfound.journal import schema
 from newfound.journal.queries import chunks, marks, position
 from newfound.journal.reading import Reader
-from newfound.journal.rows import EventRow, Position, SightingRow, pack_event, pack_sighting, to_json
+from newfound.journal.rows import (
+    NUMBER,
+    EventRow,
+    Packed,
+    Position,
+    SightingRow,
+    pack_event,
+    pack_sighting,
+    to_json,
+)
 from newfound.journal.schema import models, snapshots
+
+Places = Mapping[int, tuple[int, bool]]
 
 _KEPT = 2  # snapshots besides the genesis: one to start from, and the one before it
 _PIECE = 1 << 26  # bytes of a snapshot in one row: SQLite takes 10^9 at the most, PostgreSQL 2^30
@@ -39,19 +50,22 @@ class Writer(Reader):
         return self._reached
 
     def append(
-        self,
-        sightings: Sequence[SightingRow],
-        events: Sequence[EventRow] = (),
-        places: Mapping[int, tuple[int, bool]] | None = None,
+        self, sightings: Sequence[SightingRow], events: Sequence[EventRow] = (), places: Places | None = None
     ) -> None:
         """Add sightings and events, and say where sightings are now: number -> (part, whether a person put it there).
 
         Raises JournalError if the numbers do not continue those of the journal without gaps.
         """
+        self.append_packed(list(map(pack_sighting, sightings)), events, places)
+
+    def append_packed(
+        self, sightings: Sequence[Packed], events: Sequence[EventRow] = (), places: Places | None = None
+    ) -> None:
+        """As `append`, with the sightings as rows of the table."""
         reached = self._reached
-        self._must_continue("sighting", reached.sightings, [row.number for row in sightings])
+        self._must_continue("sighting", reached.sightings, [row[NUMBER] for row in sightings])
         self._must_continue("event", reached.events, [row.number for row in events])
-        self._insert(schema.sightings, list(map(pack_sighting, sightings)))
+        self._insert(schema.sightings, sightings)
         self._insert(schema.events, list(map(pack_event, events)))
         moved = [(number, part, pinned) for number, (part, pinned) in (places or {}).items()]
         self._insert(schema.places, moved, _OR_MOVE)
@@ -69,14 +83,20 @@ class Writer(Reader):
         here = {"sightings": self._reached.sightings, "events": self._reached.events}
         if genesis:
             self._connection.execute(delete(snapshots))
+        else:
+            self._make_room()
         whole = memoryview(state)
         for piece, start in enumerate(range(0, max(1, len(whole)), _PIECE)):
             values = here | {"genesis": genesis, "piece": piece, "state": whole[start : start + _PIECE]}
             self._connection.execute(insert(snapshots).values(values))
+
+    def _make_room(self) -> None:
+        """Drop the oldest snapshots before there is one more: so SQLite writes over their pages instead of erasing them
+        and filling others."""
         others = select(snapshots.c.id).where(~snapshots.c.genesis, snapshots.c.piece == 0)
-        oldest = self._connection.scalar(others.order_by(snapshots.c.id.desc()).offset(_KEPT - 1).limit(1))
-        if oldest is not None:
-            self._connection.execute(delete(snapshots).where(~snapshots.c.genesis, snapshots.c.id < oldest))
+        kept = self._connection.scalar(others.order_by(snapshots.c.id.desc()).offset(_KEPT - 2).limit(1))
+        if kept is not None:
+            self._connection.execute(delete(snapshots).where(~snapshots.c.genesis, snapshots.c.id < kept))
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Erase what tells of these images; number, part, category, created, model and time stay as a tombstone.
@@ -93,7 +113,7 @@ class Writer(Reader):
     def _reading(self) -> AbstractContextManager[Connection]:
         return nullcontext(self._connection)
 
-    def _insert(self, table: Table, rows: list[tuple[Any, ...]], otherwise: str = "") -> None:
+    def _insert(self, table: Table, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
         """Tuples straight to the driver's executemany: building statements from dicts takes as long as the database."""
         if not rows:
             return

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import IO
 
 from newfound.crops import Crop, crop_at
 from newfound.errors import DataError, ImageError, MissingFileError
@@ -83,14 +84,29 @@ class ImageStore:
         return self._scaled(row, _WHOLE)
 
     def _scaled(self, row: SightingRow, size: int) -> bytes | None:
-        source = self.source_of(row)
         try:
+            source = self.source_of(row)
             return None if source is None else thumbnail(source, size)
         except (ImageError, MissingFileError):
             return None
 
     def _folder(self, digest: str) -> Path:
         return self.images / digest[:2]
+
+
+def erase(folder: Path, contents: Iterable[bytes]) -> None:
+    """Delete all that a run's folder has of images: what was uploaded, and the small copies of every size.
+
+    Raises:
+        DataError: A file cannot be deleted.
+    """
+    for digest in {content.hex() for content in contents}:
+        copies = (folder / "thumbnails").glob(f"*/{digest[:2]}/{digest}.jpg")
+        for path in (*(folder / "images" / digest[:2]).glob(f"{digest}{_SEPARATOR}*"), *copies):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise DataError(f"cannot delete {path}: {error.strerror or error}") from error
 
 
 def safe_name(name: str | None, data: bytes) -> str:
@@ -112,19 +128,28 @@ def shown_name(image: str | None) -> str | None:
 
 def _write(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Write a file whole or not at all; what is durable is on the disk afterwards."""
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        file = _new_file(part)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with file:
                 file.write(data)
-                file.flush()
                 if durable:
+                    file.flush()
                     os.fsync(file.fileno())
             os.chmod(part, 0o644)
             os.replace(part, path)
         except BaseException:
-            os.unlink(part)
+            part.unlink()
             raise
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _new_file(path: Path) -> IO[bytes]:
+    """A file that was not there. Its folder is made if there is none, which is found out only by trying."""
+    try:
+        return path.open("xb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
