@@ -124,6 +124,29 @@ def test_a_whole_line_without_its_end_is_kept(tmp_path, ending):
     assert path.read_text() == whole.read_text()
 
 
+@pytest.mark.parametrize("break_", ["\r", "\n", "\r\n"])
+def test_a_line_break_in_a_name_is_no_end_of_a_row(tmp_path, break_):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "found.csv"
+    write(path, LINE | {"image": f"a{break_}b.png"}, ERROR)
+    with path.open(newline="") as file:
+        assert [row["image"] for row in csv.DictReader(file)] == [f"a{break_}b.png", "bad.png"]
+    assert pandas.read_csv(path)["image"].tolist() == [f"a{break_}b.png", "bad.png"]
+
+
+@pytest.mark.parametrize("cut", [3, 5, 9, 30])
+def test_a_row_with_a_line_break_in_it_is_removed_as_a_whole_if_a_crash_cut_it_off(tmp_path, cut):
+    path = tmp_path / "found.csv"
+    write(path, LINE)
+    before = path.read_text()
+    write(path, LINE | {"image": "ab\ncd\nef.png"}, resumed=True)
+    path.write_text(path.read_text()[: len(before) + cut])
+    said = write(path, ERROR, resumed=True)
+    assert f"was cut off ({cut} bytes)" in said[0]
+    with path.open(newline="") as file:
+        assert [row["image"] for row in csv.DictReader(file)] == ["a,b.png", "bad.png"]
+
+
 @pytest.mark.parametrize(("content", "ending"), [("path,label\n", "csv"), ("image,category\n", "jsonl")])
 def test_a_file_of_another_kind_is_not_added_to(tmp_path, content, ending):
     path = tmp_path / f"found.{ending}"

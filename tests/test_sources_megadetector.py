@@ -66,6 +66,7 @@ def test_crops_are_padded_and_boxes_end_at_the_edge(results, tmp_path):
         ({"file": "cam1/gone.png", "detections": [found(0.9, [0, 0, 1, 1])]}, "is in none of"),
         ({"file": "a.mp4", "frame_rate": 20, "detections": [found(0.9, [0, 0, 1, 1], frame_number=0)]}, "is a video"),
         ({"file": "cam1/a.png", "detections": [found(0.9, [0.5, 0.5, 0.0, 0.2])]}, "without an area"),
+        ({"file": "cam1/a.png", "detections": [found(0.9, [0, 0, 640, 480])]}, "in pixels"),
     ],
 )
 def test_a_frame_that_cannot_be_looked_at_gives_its_error(results, tmp_path, entry, told):

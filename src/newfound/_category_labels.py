@@ -1,4 +1,4 @@
-"""Labels for categories: those that people gave, and others for what is discovered that can be mistaken for none."""
+"""Labels: those that people give, and others for what is discovered that can be mistaken for none."""
 
 from __future__ import annotations
 
@@ -79,5 +79,31 @@ def label_column(y: Any, rows: int) -> NDArray[Any]:
 
 
 def unlabelled(y: Any) -> NDArray[np.bool_]:
-    """Which labels are None or NaN."""
-    return np.array([label is None or label != label for label in y], bool)
+    """Which labels are None, NaN or their like."""
+    return np.array([label is None or equals_nothing(label) for label in y], bool)
+
+
+def label_texts(labels: Sequence[Any]) -> list[str]:
+    """Labels as text without white space around it. Raises DataError for those that cannot be told apart as such."""
+    try:
+        distinct = len(set(labels))
+    except TypeError as error:
+        raise DataError(f"a label must be text, a number or another hashable value: {error}") from None
+    missing = unlabelled(labels)
+    texts = ["" if missing[i] else str(label).strip() for i, label in enumerate(labels)]
+    if "" in texts:
+        raise DataError(f"image {texts.index('')} has an empty label; give it one, or leave the image out")
+    for text in dict.fromkeys(texts):
+        if any("\ud800" <= letter <= "\udfff" for letter in text):  # how Python keeps bytes that are no text
+            raise DataError(f"the class {text!r} has a name that is no valid Unicode; rename it")
+    if distinct > len(set(texts)):
+        raise DataError("some labels differ, but not as text without spaces around it (as 1 and '1'); rename")
+    return texts
+
+
+def equals_nothing(value: Any) -> bool:
+    """Whether a value is not even equal to itself: NaN, NaT and their like; pandas.NA does not say so."""
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return True

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from newfound.errors import NewfoundError
+from newfound.errors import ImageError, NewfoundError
 from newfound.remote_files import find_remote, is_url
 
 if TYPE_CHECKING:
     from PIL import Image
 
 _NUMBER = r"\d+(?:\.\d+)?"
-_FRAGMENT = re.compile(rf"#xywh=percent:({_NUMBER}),({_NUMBER}),({_NUMBER}),({_NUMBER})$")
+_FRAGMENT = re.compile(rf"#xywh=percent:({_NUMBER}),({_NUMBER}),({_NUMBER}),({_NUMBER})\Z")
+_IN_PIXELS = re.compile(r"#xywh=(pixel:)?[-\d.,]+\Z")
 _DIGITS = 4  # of a percentage: less than a hundredth of a pixel in any image that can be read
+_FINEST = 10**-_DIGITS / 100  # what a name can tell, as a share
 
 
 class Box(NamedTuple):
@@ -35,6 +37,18 @@ class Box(NamedTuple):
         right = min(1.0, self.x + self.width * (1 + share))
         bottom = min(1.0, self.y + self.height * (1 + share))
         return Box(left, top, right - left, bottom - top)
+
+    def inside(self) -> Box | None:
+        """As much of it as lies in the image; None if that has no area, or a side is no number."""
+        if not all(map(math.isfinite, self)):
+            return None
+        left, top, right, bottom = self.x, self.y, self.x + self.width, self.y + self.height
+        if min(left, top) >= 0 and max(right, bottom) <= 1 + _FINEST and min(self.width, self.height) >= _FINEST:
+            return self  # to the last bit: it is named by it
+        left, top, right, bottom = max(0.0, left), max(0.0, top), min(1.0, right), min(1.0, bottom)
+        if left >= right or top >= bottom:
+            return None
+        return Box(left, top, max(right - left, _FINEST), max(bottom - top, _FINEST))
 
     def overlap(self, other: Box) -> float:
         """The area both share over the area that either covers: 1 for the same box, 0 for boxes apart."""
@@ -54,14 +68,19 @@ class Crop:
 
     Its bytes are those of an uncompressed bitmap of the upright image's pixels, so its content hash says what can be
     seen and changes with the image and with the box, but not with the file's name.
+
+    Raises ImageError for a box that has nothing of the image in it; of one that reaches beyond, what is inside counts.
     """
 
     path: str  # of a file, or a URL
     box: Box
 
     def __post_init__(self) -> None:
+        box = self.box.inside()
+        if box is None:
+            raise ImageError(f"{self.path}: nothing of the image is in the box {tuple(self.box)}, in shares of 0 to 1")
         # As exact as the name can tell it: who reads the crop again by its name gets the very same pixels.
-        object.__setattr__(self, "box", Box(*(float(_percent(share)) / 100 for share in self.box)))
+        object.__setattr__(self, "box", Box(*(float(_percent(share)) / 100 for share in box)))
 
     @property
     def filename(self) -> str:
@@ -98,9 +117,14 @@ def parted(reference: str) -> tuple[str, Box | None]:
 
 
 def crop_at(reference: object) -> Crop | None:
-    """The crop that a journal calls so; None for all else, and for a file that has this very name."""
+    """The crop that a journal calls so; None for all else, and for a file that has this very name.
+
+    Raises ImageError for a box that is in pixels, or that has nothing of the image in it.
+    """
     if not isinstance(reference, str) or "#xywh=" not in reference or os.path.exists(reference):
         return None
+    if (found := _IN_PIXELS.search(reference)) and os.path.isfile(reference[: found.start()]):
+        raise ImageError(f"{reference} has a box in pixels; write it in percent, as #xywh=percent:10,20,30.5,40")
     path, box = parted(reference)
     return None if box is None else Crop(path, box)
 

@@ -32,8 +32,11 @@ def write_bytes(path: Path, content: bytes) -> None:
             path.write_bytes(content)
             return
         part = path.with_name(path.name + ".part")
-        part.write_bytes(content)
-        os.replace(part, path)
+        try:
+            part.write_bytes(content)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from error
 
@@ -42,14 +45,16 @@ def write_bytes(path: Path, content: bytes) -> None:
 def new_file(path: Path) -> Iterator[IO[str]]:
     """A text file that gets its name when the block is done, and leaves nothing behind if it is not.
 
-    Raises DataError if it cannot be written.
+    A pipe or a terminal is written to as it is. Raises DataError if it cannot be written.
     """
+    there = path.exists() and not path.is_file()  # what cannot be replaced, and as root must not be
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with (path if there else part).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
-        os.replace(part, path)
+        if not there:
+            os.replace(part, path)
     except OSError as error:
         if isinstance(error, NewfoundError):
             raise

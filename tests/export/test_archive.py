@@ -27,6 +27,7 @@ import runpy, sys
 for name in ("torch", "torchvision", "timm", "newfound", "scipy", "safetensors"):
     sys.modules[name] = None
 sys.argv = sys.argv[1:]
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])  # as Python does for a script
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
@@ -133,6 +134,7 @@ def test_where_the_script_would_decide_otherwise_there_is_none(
     assert reason in written.unscripted
     assert reason in (tmp_path / "README.md").read_text()
     assert not (tmp_path / "discover.py").exists()  # nor one of an earlier export
+    assert not (tmp_path / "rule.py").exists()
     assert (tmp_path / "encoder.onnx").is_file()
 
 
@@ -149,9 +151,21 @@ def test_an_opset_that_cannot_be_is_refused(fit_frozen, tmp_path):
 
 
 def test_a_folder_that_cannot_be_made_is_named(fit_frozen, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="file"):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(DataError, match="file is a file; an export needs a folder"):
         fit_frozen(**COSINES).export(tmp_path / "file")
+    with pytest.raises(DataError, match=r"cannot make the folder .*file/deeper"):
+        fit_frozen(**COSINES).export(tmp_path / "file" / "deeper")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full")
+@pytest.mark.parametrize("name", ["settings.json", "known.npz", "discover.py", "rule.py", "README.md"])
+def test_a_full_disk_is_an_error_that_names_the_file(name, fit_frozen, tmp_path):
+    (tmp_path / f"{name}.part").symlink_to("/dev/full")  # what is written before it gets its name
+    with pytest.raises(DataError, match=f"cannot write .*{name}: No space left"):
+        fit_frozen(**COSINES).export(tmp_path)
+    assert not (tmp_path / name).exists()
 
 
 def test_int8_is_smaller_near_and_another_model(fit_frozen, pictures, tmp_path):
@@ -202,17 +216,6 @@ def test_a_page_of_somebody_elses_is_not_replaced(fit_frozen, tmp_path):
     assert (tmp_path / "README.md").read_text() == "mine"
     run.export(tmp_path / "own")
     run.export(tmp_path / "own")  # an earlier export is
-
-
-def test_both_scripts_look_at_an_image_the_same_way():
-    from importlib import resources
-
-    folder = resources.files("newfound.export") / "standalone"
-    looking = [
-        (folder / f"{name}.py").read_text().partition("import json")[2].partition("def kept")[0]
-        for name in ("prototypes", "evidence")
-    ]
-    assert looking[0] == looking[1]
 
 
 @pytest.mark.slow

@@ -54,3 +54,16 @@ def test_the_name_of_a_person_is_put_on_record_where_it_is_given(labels, birds, 
     path.write_text(path.read_text().replace("new-2,3,", "tern,3,"))
     labels("import", path, "--format", "csv", "--apply", "--by", "grace")
     assert curator().events()[-1].actor == "grace"
+
+
+def test_a_file_that_labels_nothing_is_said_to_do_so(labels, birds, tmp_path):
+    labels("export", "--format", "labelstudio", "--out", tmp_path / "tasks")
+    told = labels("import", tmp_path / "tasks", "--format", "labelstudio")  # before anybody has annotated it
+    assert f"{tmp_path / 'tasks'} gives no label to any image of the journal" in told.stderr
+
+
+def test_an_error_is_one_line_that_names_the_file(labels, birds, tmp_path):
+    (tmp_path / "birds.json").write_text('{"images": [')
+    result = labels("import", tmp_path / "birds.json", "--format", "coco", code=1)
+    assert result.stderr.count("\n") == 1
+    assert str(tmp_path / "birds.json") in result.stderr

@@ -24,7 +24,7 @@ def export(
     """Write a run as ONNX, with what it knows and a script that needs only onnxruntime, numpy and Pillow.
 
     \bnewfound export runs/birds --out birds-onnx
-    python birds-onnx/discover.py incoming/*.jpg         the ids that newfound gives
+    python birds-onnx/discover.py incoming/              the ids that newfound gives
     newfound export runs/birds --out birds-int8 --int8 labelled/
     newfound evaluate runs/birds stream.csv --runtime birds-int8
 
@@ -46,4 +46,5 @@ def export(
         })  # fmt: skip
         return
     say(f"newfound: wrote the encoder ({written.precision}) and what it knows to {written.folder}")
-    say(f"newfound: python {script} IMAGE..." if script else f"newfound: no discover.py: {written.unscripted}")
+    usage = f"python {script} IMAGE_OR_FOLDER..." if script else f"no discover.py: {written.unscripted}"
+    say(f"newfound: {usage}")

@@ -117,7 +117,9 @@ def import_(
     if review.stuck:
         count = counted(len(review.stuck), "image stays where it is", "images stay where they are")
         say(f"{count}, not to be read again since the run was continued, such as sighting {review.stuck[0]}")
-    if not lines:
+    if not lines and not review.told:
+        say(f"nothing to change: {file} gives no label to any image of the journal")
+    elif not lines:
         say(f"nothing to change: {counted(review.told, 'image has its label', 'images have their labels')}")
     elif apply:
         say(f"{counted(len(lines), 'change', 'changes')} made; `newfound categories {run} undo` takes back the last")

@@ -4,6 +4,7 @@
     known.npz        prototypes, or the model and sums of evidence: what the dictionary starts from
     settings.json    the names of the classes, how an image becomes pixels, how a category is decided on
     discover.py      a script that needs these files, onnxruntime, numpy and Pillow, and nothing else
+    rule.py          the part of it that decides on a category
     README.md        what all of it is
 """
 
@@ -25,14 +26,15 @@ from newfound.discovery import BayesianDictionary, Dictionary, PrototypeDictiona
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.export.card import card
 from newfound.export.onnx import OPSET, identity, quantise, write_encoder
-from newfound.files import write_bytes, write_text
+from newfound.files import IMAGE_SUFFIXES, write_bytes, write_text
 from newfound.images import open_image
 
 if TYPE_CHECKING:
     from newfound.features import Encoder
     from newfound.run import Run
 
-ENCODER, KNOWN, SETTINGS, SCRIPT, CARD = "encoder.onnx", "known.npz", "settings.json", "discover.py", "README.md"
+ENCODER, KNOWN, SETTINGS, CARD = "encoder.onnx", "known.npz", "settings.json", "README.md"
+SCRIPT, RULE = "discover.py", "rule.py"
 _FORMAT = 1
 _MEASURED, _BATCH = 128, 16  # images that the ranges of 8-bit integers are measured on, and how many at a time
 _DECIDES: dict[type, tuple[str, ...]] = {  # what a script has to know of a dictionary
@@ -77,6 +79,8 @@ def export_run(
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise DataError(f"{target} is a file; an export needs a folder of its own.") from error
     except OSError as error:
         raise DataError(f"cannot make the folder {target}: {error.strerror}") from error
     _refuse_files_of_others(target)
@@ -91,11 +95,12 @@ def export_run(
     arrays = io.BytesIO()
     np.savez(arrays, **{name: np.asarray(value) for name, value in run.known.items()})  # type: ignore[arg-type]
     write_bytes(target / KNOWN, arrays.getvalue())
-    if kind is None:
-        (target / SCRIPT).unlink(missing_ok=True)
-    else:
-        script = resources.files("newfound.export") / "standalone" / f"{kind}.py"
-        write_text(target / SCRIPT, script.read_text("utf-8"))
+    for name, source in ((SCRIPT, SCRIPT), (RULE, f"{kind}.py")):
+        if kind is None:
+            (target / name).unlink(missing_ok=True)
+        else:
+            text = (resources.files("newfound.export") / "standalone" / source).read_text("utf-8")
+            write_text(target / name, text)
     write_text(target / CARD, card(run, settings, unscripted))
     return Exported(target, precision, unscripted)
 
@@ -123,7 +128,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 def _refuse_files_of_others(folder: Path) -> None:
     """Raise DataError if an export would replace somebody's README.md or the like."""
-    there = [name for name in (CARD, SCRIPT, SETTINGS, KNOWN) if (folder / name).exists()]
+    there = [name for name in (CARD, SCRIPT, RULE, SETTINGS, KNOWN) if (folder / name).exists()]
     if there and not (folder / ENCODER).is_file():
         raise DataError(f"{folder} has a {there[0]} that is not of an export: give a folder of its own.")
 
@@ -142,6 +147,8 @@ def _kind(dictionary: Dictionary) -> tuple[str | None, str | None]:
 def _settings(run: Run, kind: str | None) -> dict[str, Any]:
     spec, dictionary = run.encoder.views.spec, run.dictionary()
     state = dictionary.state()
+    if state.get("alone", 0.0) is None:  # as a script reads it: what fits nothing founds a category at once
+        state["alone"] = dictionary.threshold
     return {
         "format": _FORMAT,
         "run": run.fingerprint(),
@@ -154,6 +161,7 @@ def _settings(run: Run, kind: str | None) -> dict[str, Any]:
         ),
         "mean": list(spec.mean),
         "std": list(spec.std),
+        "endings": sorted(IMAGE_SUFFIXES),
         "dictionary": kind or type(dictionary).__name__,
         "threshold": dictionary.threshold,
         **{name: state[name] for name in _DECIDES.get(type(dictionary), ())},

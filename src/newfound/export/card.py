@@ -33,7 +33,8 @@ def card(run: Run, settings: dict[str, Any], unscripted: str | None) -> str:
         f"`pixels` [n, 3, {size}, {size}], float32, scaled to 0..1, less the mean, divided by the deviation; output "
         f"`feature` [n, {run.encoder.backbone.dim}], of unit length.\n"
         "- `known.npz`: what is known of the classes at the start.\n"
-        "- `settings.json`: classes, image size, mean and deviation, and how a category is decided on.",
+        "- `settings.json`: classes, image size, mean and deviation, and how a category is decided on."
+        + ("\n- `discover.py`: from images to answers. `rule.py`: from a feature to a category." * (not unscripted)),
         "## How it decides",
         f"{rule} Known categories have the ids 0 to {len(classes) - 1}, discovered ones the next, in the order of "
         f"their founding. The method is {run.label}, taught on {data.get('images', '?')} images.",
@@ -51,6 +52,7 @@ def _use(unscripted: str | None) -> str:
     if unscripted is not None:
         return f"There is no script beside it: {unscripted}."
     return (
-        "```\npip install onnxruntime numpy pillow\npython discover.py first.jpg second.jpg\n```\n\n"
-        "prints a line of JSON for each image, with the ids that `newfound discover` gives to them in this order."
+        "```\npip install onnxruntime numpy pillow\npython discover.py incoming/ other.jpg\n```\n\n"
+        "prints a line of JSON for each image, with the ids that `newfound discover` gives to them in this order. What "
+        "cannot be read is named on standard error and skipped, and the exit code is 1."
     )

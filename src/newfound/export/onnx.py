@@ -106,7 +106,9 @@ def quantise(source: Path, target: Path, batches: Iterable[np.ndarray]) -> None:
     Weights have a scale for each channel and 7 bits: processors without VNNI add pairs of products in 16 bits, which 8
     could overflow.
 
-    Raises SettingsError if there is no batch, or a package is missing.
+    Raises:
+        SettingsError: there is no batch, or a package is missing.
+        DataError: the file cannot be written.
     """
     required("onnx", "int8")
     quantization = required("onnxruntime.quantization", "int8")
@@ -122,12 +124,15 @@ def quantise(source: Path, target: Path, batches: Iterable[np.ndarray]) -> None:
             batch, self.waiting = self.waiting, next(given, None)
             return None if batch is None else {PIXELS: batch}
 
-    with _quietly(), _appearing(target) as part:
-        quantization.quantize_static(
-            str(source), str(part), Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
-            reduce_range=True, activation_type=quantization.QuantType.QUInt8,
-            weight_type=quantization.QuantType.QInt8, op_types_to_quantize=_INTEGERS,
-        )  # fmt: skip
+    try:
+        with _quietly(), _appearing(target) as part:
+            quantization.quantize_static(
+                str(source), str(part), Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
+                reduce_range=True, activation_type=quantization.QuantType.QUInt8,
+                weight_type=quantization.QuantType.QInt8, op_types_to_quantize=_INTEGERS,
+            )  # fmt: skip
+    except OSError as error:
+        raise DataError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def required(module: str, what: str) -> Any:

@@ -85,6 +85,8 @@ def export_labels(
     from newfound.labels.findings import Findings
 
     module = _module(format)
+    if out.exists() and not (out.is_file() or out.is_dir()):  # a device, which a file must not take the place of
+        raise DataError(f"{out} is neither a file nor a folder: name another")
     if format in _IN_FOLDERS and out.is_file():
         raise DataError(f"{out} is a file; {format} needs a folder of its own")
     if format not in _IN_FOLDERS and out.is_dir():

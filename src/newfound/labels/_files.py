@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
-from newfound.errors import NewfoundError
+from newfound.errors import DataError, MissingFileError, NewfoundError
+from newfound.files import read_json
 from newfound.remote_files import is_url
+
+_SEPARATORS = ",;\t"  # spreadsheets take the semicolon where numbers are written with a comma
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,55 @@ def write_items(file: IO[str], items: Iterable[Any]) -> None:
     file.write("\n]")
 
 
-def read_header(path: str) -> tuple[int, int, dict[int, Any]] | None:
-    """Width, height and EXIF tags of an image, upright, without decoding it; None if it is gone or no image."""
+def read_tool_json(path: Path, tool: str) -> Any:
+    """What a tool has written as JSON. Raises DataError if it is not there, empty, or cut off."""
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError(f"{path} is empty: export it from {tool} again.")
+    try:
+        return read_json(path)
+    except MissingFileError:
+        raise
+    except DataError as error:
+        raise DataError(f"{error}; if it was cut off, export it from {tool} again.") from error
+
+
+def read_rows(path: Path, needed: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
+    """The rows of a table, by column, each with the line it ends on; a cell that a row does not have is None.
+
+    The names of columns count without the spaces around them. Commas, semicolons or tabs may be between cells.
+
+    Raises:
+        MissingFileError: There is no file.
+        DataError: It cannot be read, is no table, or has not all of the needed columns.
+    """
+    line = 1
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            separator = max(_SEPARATORS, key=file.readline().count)
+            file.seek(0)
+            table = csv.DictReader(file, delimiter=separator, strict=True)
+            table.fieldnames = columns = [name.strip() for name in table.fieldnames or ()]
+            if missing := [name for name in needed if name not in columns]:
+                there = f"its columns are {', '.join(columns)}" if columns else "it is empty"
+                raise DataError(f"{path} has no column {' and no column '.join(missing)}: {there}.")
+            for row in table:
+                line = table.line_num
+                yield line, row
+    except FileNotFoundError:
+        raise MissingFileError(f"there is no file {path}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text ({error.reason}); save it as 'CSV UTF-8'") from None
+    except csv.Error as error:
+        raise DataError(f"{path} cannot be read as a table after line {line}: {error}") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_header(path: str) -> tuple[int, int, dict[int, Any], str] | None:
+    """Width, height, EXIF tags and media type of an image, upright, without decoding it.
+
+    None if it is gone or no image.
+    """
     from PIL import ExifTags, Image
 
     if is_url(path) and (path := _fetched(path)) is None:  # type: ignore[assignment]
@@ -72,7 +123,7 @@ def read_header(path: str) -> tuple[int, int, dict[int, Any]] | None:
                 width, height = tags[ExifTags.Base.ImageWidth], tags[ExifTags.Base.ImageLength]
             if tags.get(ExifTags.Base.Orientation, 1) in (5, 6, 7, 8):  # lies on its side
                 width, height = height, width
-            return width, height, tags
+            return width, height, tags, image.get_format_mimetype() or f"image/{image.format}".lower()
     except Exception:  # decoders that are given damaged bytes raise almost anything
         return None
 

@@ -11,10 +11,10 @@ from typing import IO, Any
 
 from newfound.crops import WHOLE, Box
 from newfound.errors import DataError
-from newfound.files import new_file, read_json
-from newfound.labels._files import Options, Places, read_header
+from newfound.files import new_file
+from newfound.labels._files import Options, Places, read_header, read_tool_json
 from newfound.labels.findings import Finding, Findings, Picture
-from newfound.labels.told import Told, number_in
+from newfound.labels.told import Told, box_of, number_in
 
 _ID = "newfound_category"  # beside COCO's own id, which tools number anew
 _WAS = "newfound_was"  # what was given to the tool: a category's name, an annotation's category
@@ -35,17 +35,39 @@ def write(findings: Findings, out: Path, options: Options) -> None:
 
 
 def read(path: Path, findings: Findings) -> tuple[Iterable[Told], dict[int, str]]:
-    """What a COCO file says of each annotation, and the names of categories where it has kept their ids."""
-    data = read_json(path)
+    """What a COCO file says of each annotation, and the names of categories where it has kept their ids.
+
+    Raises:
+        DataError: The file is not there, no COCO file, or speaks of categories or images that it does not list.
+    """
+    data = read_tool_json(path, "the tool")
     try:
         ours = {c["id"]: c[_ID] for c in data["categories"] if isinstance(c.get(_ID), int)}
-        labels = {c["id"]: str(c["name"]) for c in data["categories"]}
+        labels = {c["id"]: _name(c, path) for c in data["categories"]}
         images = {image["id"]: image for image in data["images"]}
-        said = [_told(annotation, images[annotation["image_id"]], labels, ours) for annotation in data["annotations"]]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        for annotation in data["annotations"]:
+            _check_listed(annotation, labels, images, path)
+        said = [_told(a, images[a["image_id"]], labels, ours, path) for a in data["annotations"]]
+    except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is no COCO file: it lacks, or has in another form, {error}") from error
     renamed = {c[_ID]: str(c["name"]) for c in data["categories"] if c["id"] in ours and c["name"] != c.get(_WAS)}
     return said, renamed
+
+
+def _name(category: dict[str, Any], path: Path) -> str:
+    if not isinstance(category["name"], str):
+        raise DataError(f"{path}: the category {category['id']} has no name; give it one.")
+    return category["name"]
+
+
+def _check_listed(annotation: dict[str, Any], labels: dict[int, str], images: dict[int, Any], path: Path) -> None:
+    """Raise DataError for an annotation of a category or an image that the file does not list."""
+    for key, listed, where in (("category_id", labels, "categories"), ("image_id", images, "images")):
+        if annotation[key] not in listed:
+            raise DataError(
+                f"{path}: the annotation {annotation.get('id', 'without an id')} has {key} {annotation[key]}, which is "
+                f'not among its "{where}"; add it there, or take the annotation out.'
+            )
 
 
 def _category(number: int, name: str, origin: str, ignored: bool) -> dict[str, Any]:
@@ -92,13 +114,14 @@ def _annotation(thing: Finding, image: int, width: int, height: int) -> dict[str
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def _told(annotation: dict[str, Any], image: dict[str, Any], labels: dict[int, str], ours: dict[int, int]) -> Told:
+def _told(
+    annotation: dict[str, Any], image: dict[str, Any], labels: dict[int, str], ours: dict[int, int], path: Path
+) -> Told:
     number, category = number_in(annotation.get("sighting")), annotation["category_id"]
-    width, height, box = image.get("width"), image.get("height"), annotation.get("bbox")
-    shares = None
+    width, height = image.get("width"), image.get("height")
+    box, shares = box_of(annotation.get("bbox"), f"{path}: an annotation of {image['file_name']}"), None
     if box and width and height:
-        x, y, wide, high = map(float, box)
-        shares = Box(x / width, y / height, wide / width, high / height)
+        shares = Box(box.x / width, box.y / height, box.width / width, box.height / height)
     label, meant = labels[category], ours.get(category)
     was = label if meant is not None and annotation.get(_WAS) == meant else None
     return Told(label, str(image["file_name"]), shares, number, was, meant)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from newfound.crops import WHOLE, Box
+from newfound.crops import WHOLE
 from newfound.errors import DataError
-from newfound.files import new_file, read_json
-from newfound.labels._files import Options
+from newfound.files import new_file
+from newfound.labels._files import Options, read_tool_json
 from newfound.labels.findings import Finding, Findings
-from newfound.labels.told import Told, number_in
+from newfound.labels.told import Told, box_of, number_in
 
 FILE = "labels.json"
 
@@ -39,10 +39,10 @@ def write(findings: Findings, out: Path, options: Options) -> None:
 def read(path: Path, findings: Findings) -> tuple[Iterable[Told], dict[int, str]]:
     """What labels.json, or the folder it is in, says of each image."""
     path = path / FILE if path.is_dir() else path
-    data = read_json(path)
+    data = read_tool_json(path, "FiftyOne")
     try:
-        return list(_said(data.get("classes"), data["labels"].items())), {}
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        return list(_said(data.get("classes"), data["labels"].items(), path)), {}
+    except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is no labels.json of FiftyOne: it lacks, or has in another form, {error}") from error
 
 
@@ -58,14 +58,17 @@ def _target(thing: Finding, classes: dict[int, int], boxes: bool) -> dict[str, A
     return target
 
 
-def _said(classes: list[str] | None, labels: Iterable[tuple[str, Any]]) -> Iterator[Told]:
+def _said(classes: list[str] | None, labels: Iterable[tuple[str, Any]], path: Path) -> Iterator[Told]:
     for file, targets in labels:
         for target in targets if isinstance(targets, list) else [targets]:
             target = target if isinstance(target, dict) else {"label": target}
             label = target["label"]
             if label is None:
                 continue
-            label = str(classes[label]) if classes is not None and isinstance(label, int) else str(label)
+            if classes is not None and isinstance(label, int):
+                if not 0 <= label < len(classes):
+                    raise DataError(f"{path}: {file} has the label {label}, but there are {len(classes)} classes.")
+                label = classes[label]
             kept = target.get("attributes") or {}
-            box = Box(*map(float, sides)) if (sides := target.get("bounding_box")) else None
-            yield Told(label, file, box, number_in(kept.get("sighting")), kept.get("was"))
+            box = box_of(target.get("bounding_box"), f"{path}: {file}")
+            yield Told(str(label), file, box, number_in(kept.get("sighting")), kept.get("was"))

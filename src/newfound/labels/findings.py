@@ -19,7 +19,7 @@ from newfound.journal.rows import SightingRow, as_text
 from newfound.sightings import Category
 
 _FRAME = re.compile(r"#(t|time)=[^/#]*$")  # how frames of videos and cameras are named
-_COLUMNS = ("file", "box", "number", "category", "score", "cut", "probability", "placed_by", "time")
+_COLUMNS = ("file", "box", "number", "category", "score", "cut", "probability", "placed_by", "placed_at", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Finding:
     cut: float | None
     probability: float | None
     placed_by: str | None  # the person, or the tool, that put it there
+    placed_at: float | None  # and when
     time: float  # of the sighting
 
 
@@ -79,7 +80,7 @@ class Findings:
         self._base = sqlite3.connect("")  # a file that only SQLite knows, and that goes away by itself
         self._base.execute(
             "CREATE TABLE things (file TEXT, box TEXT, number INTEGER, category INTEGER, score REAL, cut REAL, "
-            "probability REAL, placed_by TEXT, time REAL, PRIMARY KEY (file, box)) WITHOUT ROWID"
+            "probability REAL, placed_by TEXT, placed_at REAL, time REAL, PRIMARY KEY (file, box)) WITHOUT ROWID"
         )
         self._fill()
 
@@ -176,7 +177,7 @@ class Findings:
 
     def _fill(self) -> None:
         keeper, journal = self._curator.keeper, self._curator.keeper.journal
-        actors = _actors(self._curator)
+        placed = _placed(self._curator)
         places = ", ".join("?" * len(_COLUMNS))
         for rows in journal.stream(0, journal.position().sightings, features=False):
             told = [row for row in rows if row.image is not None]
@@ -189,8 +190,8 @@ class Findings:
             self._base.executemany(
                 f"INSERT OR REPLACE INTO things VALUES ({places})",
                 (
-                    _packed(row, category, resolve(row.category) == category, actors.get(row.number, "someone"),
-                            row.number in pinned)
+                    _packed(row, category, resolve(row.category) == category,
+                            placed.get(row.number, ("someone", None)) if row.number in pinned else (None, None))
                     for row, category in zip(told, now, strict=True)
                 ),
             )  # fmt: skip
@@ -206,22 +207,23 @@ def unnamed(category: int, taught: int) -> str:
     return f"new-{category - taught + 1}"
 
 
-def _packed(row: SightingRow, category: int, stands: bool, actor: str, pinned: bool) -> tuple[Any, ...]:
+def _packed(
+    row: SightingRow, category: int, stands: bool, placed: tuple[str | None, float | None]
+) -> tuple[Any, ...]:  # fmt: skip
     if row.created or not stands:
         row = replace(row, score=None, cut=None, probability=row.probability if stands else None)
     path, box = parted(row.image or "")
     boxed = "" if box is None else fragment(box)
-    by = actor if pinned else None
-    return path, boxed, row.number, category, row.score, row.cut, row.probability, by, row.time
+    return path, boxed, row.number, category, row.score, row.cut, row.probability, *placed, row.time
 
 
-def _actors(curator: Curator) -> dict[int, str]:
-    """Who placed each of the sightings that were not left where they were found."""
-    found: dict[int, str] = {}
+def _placed(curator: Curator) -> dict[int, tuple[str, float]]:
+    """Who placed each of the sightings that were not left where they were found, and when."""
+    found: dict[int, tuple[str, float]] = {}
     for event in curator.keeper.journal.events(derived=False):
         for change in event.details.get("changes", ()):
             if change["op"] == "place":
-                found |= dict.fromkeys(change["sightings"], event.actor)
+                found |= dict.fromkeys(change["sightings"], (event.actor, event.time))
     return found
 
 

@@ -32,11 +32,11 @@ def write(findings: Findings, out: Path, options: Options) -> None:
     sorter = Sorter(out, options.link)
     for picture in findings.pictures():
         for thing in picture.things:
-            image = picture.path if thing.box is None else Crop(picture.path, thing.box)
-            if is_url(image):
+            if thing.box is None and is_url(picture.path):
                 findings.left_out["behind a URL, and no file to put into a folder"] += 1
                 continue
             try:
+                image = picture.path if thing.box is None else Crop(picture.path, thing.box)
                 if isinstance(image, str) and not (os.path.isfile(image) and os.access(image, os.R_OK)):
                     raise ImageError(f"cannot read {image}")
                 sorter.put(image, picture.reference(thing), thing.category, thing.label)

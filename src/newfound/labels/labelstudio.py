@@ -9,8 +9,8 @@ from xml.sax.saxutils import quoteattr
 
 from newfound.crops import Box
 from newfound.errors import DataError
-from newfound.files import new_file, read_json
-from newfound.labels._files import Options, Places, write_items
+from newfound.files import new_file
+from newfound.labels._files import Options, Places, read_tool_json, write_items
 from newfound.labels.findings import Finding, Findings, Picture
 from newfound.labels.told import Told, number_in
 
@@ -34,12 +34,12 @@ def write(findings: Findings, out: Path, options: Options) -> None:
 def read(path: Path, findings: Findings) -> tuple[Iterable[Told], dict[int, str]]:
     """What people have annotated, from a project's export as JSON; tasks that nobody has answered say nothing."""
     path = path / TASKS if path.is_dir() else path
-    tasks = read_json(path)
+    tasks = read_tool_json(path, "Label Studio")
     try:
         return [told for task in tasks for told in _said(task)], {}
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         raise DataError(
-            f"{path} is no export of Label Studio as JSON: it lacks, or has in another form, {error}"
+            f"{path} is no export of Label Studio as JSON (JSON-MIN is another): it lacks, or has otherwise, {error}"
         ) from error
 
 
@@ -87,11 +87,11 @@ def _result(thing: Finding) -> dict[str, Any]:
 
 def _said(task: dict[str, Any]) -> Iterator[Told]:
     """What the annotation of a task that was changed last says."""
+    data = task["data"]
     answers = [a for a in task.get("annotations") or () if not a.get("was_cancelled")]
     if not answers:
         return
     answer = max(answers, key=lambda annotation: str(annotation.get("updated_at") or ""))
-    data = task["data"]
     were = {r.get("id"): _label(r) for p in task.get("predictions") or () if isinstance(p, dict) for r in p["result"]}
     for result in answer["result"]:
         label = _label(result)

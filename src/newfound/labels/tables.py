@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
 from newfound.crops import parted
-from newfound.errors import DataError, MissingFileError
+from newfound.errors import DataError
 from newfound.files import new_file
-from newfound.labels._files import Options
+from newfound.labels._files import Options, read_rows
 from newfound.labels.findings import Finding, Findings
 from newfound.labels.told import Told, number_in
+from newfound.outputs.tables import csv_line
 
 COLUMNS = (
     "path", "label", "category", "origin", "sighting", "score", "cut", "probability", "placed_by", "seen", "ignored",
@@ -23,12 +23,12 @@ COLUMNS = (
 def write(findings: Findings, out: Path, options: Options) -> None:
     """Write a file, in order of paths. A part of a picture has its box behind the path."""
     with new_file(out) as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(COLUMNS)
+        file.write(csv_line(COLUMNS))
         for picture in findings.pictures(frames=True):
             path = options.places.of(picture.path)
             for thing in picture.things:
-                table.writerow((path + picture.reference(thing)[len(picture.path) :], *_facts(findings, thing)))
+                where = path + picture.reference(thing)[len(picture.path) :]
+                file.write(csv_line((where, *_facts(findings, thing))))
 
 
 def read(path: Path, findings: Findings) -> tuple[Iterable[Told], dict[int, str]]:
@@ -46,24 +46,8 @@ def _facts(findings: Findings, thing: Finding) -> Iterator[object]:
 
 
 def _rows(path: Path) -> Iterator[Told]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.DictReader(file)
-            missing = {"path", "label"} - set(table.fieldnames or ())
-            if missing:
-                raise DataError(f"{path} has no column {' and no column '.join(sorted(missing))}.")
-            for row in table:
-                if row["path"] is None or row["label"] is None:
-                    raise DataError(f"{path}, line {table.line_num}: a path and a label are needed.")
-                file_name, box = parted(row["path"])
-                yield Told(row["label"], file_name, box, number_in(row.get("sighting")), row.get("was"))
-    except FileNotFoundError:
-        raise MissingFileError(f"there is no file {path}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text ({error.reason}); save it as 'CSV UTF-8'") from None
-    except csv.Error as error:
-        raise DataError(f"{path}, line {table.line_num}, is no row of a table: {error}") from error
-    except OSError as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    for line, row in read_rows(path, ("path", "label")):
+        if row["path"] is None or row["label"] is None:
+            raise DataError(f"{path}, line {line}: a path and a label are needed.")
+        file_name, box = parted(row["path"])
+        yield Told(row["label"], file_name, box, number_in(row.get("sighting")), row.get("was"))

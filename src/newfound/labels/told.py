@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote
 
 from newfound.crops import WHOLE, Box
@@ -77,6 +78,17 @@ def number_in(value: object) -> int | None:
     """The number of a sighting in what a tool has kept of it, a number or text; None if it is none."""
     text = str(value).removesuffix(".0")  # spreadsheets and data frames make floats of whole numbers
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def box_of(sides: Any, what: str) -> Box | None:
+    """The box that a tool has written for something, or None; raises DataError if it is no four numbers."""
+    if not sides:
+        return None
+    try:
+        left, top, width, height = map(float, sides)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} has a box that is no four numbers: {sides}") from None
+    return Box(left, top, width, height)
 
 
 def _thing(findings: Findings, told: Told) -> Finding | None:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,8 @@ class Sorter:
         open_image(image).save(out, "PNG")
         for target in _candidates(folder / name, out.getvalue()):
             if not os.path.lexists(target):
-                part = _part(target)
-                part.write_bytes(out.getvalue())
-                os.replace(part, target)
+                with _appearing(target) as part:
+                    part.write_bytes(out.getvalue())
                 return target
             if target.exists() and target.read_bytes() == out.getvalue():
                 return target
@@ -115,10 +115,16 @@ def _make(source: Path, target: Path, link: str) -> None:
             return
     except OSError:  # another device, or a system that does not allow it
         pass
-    part = _part(target)
-    shutil.copy2(source, part)
-    os.replace(part, target)  # never half a file under an image's name
+    with _appearing(target) as part:
+        shutil.copy2(source, part)
 
 
-def _part(target: Path) -> Path:
-    return target.with_name(f".{target.name}.part")
+@contextmanager
+def _appearing(target: Path) -> Iterator[Path]:
+    """A file to write that becomes the target when it is whole: never half a file under an image's name, nor beside."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        yield part
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Iterable
 from typing import Any
 
 _ANSWER = ("image", "category", "name", "is_new", "score", "cut", "runners_up", "probability", "new_probability")
@@ -15,3 +18,10 @@ def as_row(line: dict[str, Any]) -> dict[str, Any]:
     row = {name: line.get(name) for name in COLUMNS[:-1]}
     rest = {name: value for name, value in line.items() if name not in row}
     return row | {"extra": json.dumps(rest) if rest else None}
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """A row of CSV with its line break. Names may hold line breaks of any kind: every reader gets them back."""
+    out = io.StringIO(newline="")
+    csv.writer(out).writerow(values)  # with its own line break it quotes both \r and \n, with another only that one
+    return out.getvalue().removesuffix("\r\n") + "\n"

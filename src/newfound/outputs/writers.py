@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from newfound.errors import DataError
-from newfound.outputs.tables import COLUMNS, as_row
+from newfound.outputs.tables import COLUMNS, as_row, csv_line
 
 
 class Writer(Protocol):
@@ -70,21 +69,18 @@ class Csv(_Text):
     def __init__(self, file: IO[str], path: Path | None = None, *, header: bool = True) -> None:
         super().__init__(file, path)
         if header:
-            self._put(_csv_row(COLUMNS))
+            self._put(csv_line(COLUMNS))
 
     def write(self, line: dict[str, Any]) -> None:
-        self._put(_csv_row(as_row(line).values()))
+        self._put(csv_line(map(_cell, as_row(line).values())))
 
     @staticmethod
     def is_line(text: str) -> bool:
         """Whether this is one whole row."""
-        return len(next(csv.reader(io.StringIO(text)), [])) == len(COLUMNS)
-
-
-def _csv_row(values: Iterable[Any]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(map(_cell, values))
-    return out.getvalue()
+        try:
+            return [len(row) for row in csv.reader(io.StringIO(text, newline=""), strict=True)] == [len(COLUMNS)]
+        except csv.Error:  # a quote that is not closed
+            return False
 
 
 def _cell(value: Any) -> Any:
@@ -106,18 +102,36 @@ def mend_end(path: Path, format: str) -> str:
     """Make a file end with a whole line, where a crash has cut the last one off. Returns what was done, or nothing."""
     with path.open("r+b") as file:
         size = file.seek(0, io.SEEK_END)
-        begin, tail = size, b""
-        while begin > 0 and b"\n" not in tail:
-            begin = max(0, begin - 65536)
-            file.seek(begin)
-            tail = file.read(size - begin)
-        last = tail.rpartition(b"\n")[2]
+        whole = _end_of_lines(file, size) if format == "jsonl" else _end_of_rows(file)
+        file.seek(whole)
+        last = file.read()
         if not last:
             return ""
         is_line = JsonLines.is_line if format == "jsonl" else Csv.is_line
         if is_line(last.decode("utf-8", "surrogateescape")):
-            file.seek(0, io.SEEK_END)
             file.write(b"\n")
             return ""
-        file.truncate(size - len(last))
+        file.truncate(whole)
     return f"the last line of {path} was cut off ({len(last)} bytes) and has been removed"
+
+
+def _end_of_lines(file: IO[bytes], size: int) -> int:
+    """Where the last whole line ends, looked for from the end of the file."""
+    begin, tail = size, b""
+    while begin > 0 and b"\n" not in tail:
+        begin = max(0, begin - 65536)
+        file.seek(begin)
+        tail = file.read(size - begin)
+    return begin + tail.rfind(b"\n") + 1
+
+
+def _end_of_rows(file: IO[bytes]) -> int:
+    """Where the last whole row ends. Whether a line break is inside quotes, only reading from the start can tell."""
+    whole = read = quotes = 0
+    file.seek(0)
+    for line in file:
+        read += len(line)
+        quotes += line.count(b'"')
+        if quotes % 2 == 0 and line.endswith(b"\n"):
+            whole = read
+    return whole

@@ -15,6 +15,7 @@ from newfound.remote_files import is_url
 from newfound.sources.items import Item
 
 ANIMAL = "animal"
+_PIXELS = 2.0  # a share of an image is at most 1, and a little more by rounding or by boxes that reach beyond
 
 
 def from_megadetector(
@@ -74,6 +75,9 @@ def _items(
             yield Item(None, name, error=f"{name}, of {file}, is in none of {', '.join(folders)}")
             continue
         for detection in found:
+            if max(detection["bbox"]) > _PIXELS:
+                yield Item(None, name, error=f"{name} has a box in pixels, not in shares: {detection['bbox']}")
+                continue
             box = _box(detection["bbox"])
             if box is None:
                 yield Item(None, name, error=f"{name} has a detection without an area: {detection['bbox']}")

@@ -1,0 +1,46 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from newfound.errors import DataError
+from newfound.files import new_file, write_text
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_full_device_is_told_of_and_stays_a_device(tmp_path):
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    with pytest.raises(DataError, match="cannot write .*full"), new_file(full) as file:
+        file.write("x" * 100_000)
+    with pytest.raises(DataError, match="cannot write .*full"):
+        write_text(full, "x" * 100_000)
+    assert os.path.exists("/dev/full")
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    assert full.is_symlink()
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    pipe, heard = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    listener = threading.Thread(target=lambda: heard.append(pipe.read_text()))
+    listener.start()
+    with new_file(pipe) as file:
+        file.write("told")
+    listener.join()
+    assert heard == ["told"]
+    assert pipe.is_fifo()
+
+
+def test_what_fails_in_between_leaves_the_file_of_before(tmp_path):
+    path = tmp_path / "table.csv"
+    write_text(path, "before")
+    with pytest.raises(ZeroDivisionError), new_file(path) as file:
+        file.write("half")
+        1 / 0
+    assert path.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
