@@ -1,9 +1,9 @@
-"""The pictures of the service's page in the docs: a gallery, a category, light and dark, wide and narrow.
+"""The pictures of the service's page in the docs: its views, light and dark, wide and narrow.
 
     python benchmarks/service_screenshots.py
 
 The images are drawn here: flowers whose kind tells the number of petals, their shape and their colours. The backbone
-as it is learns four kinds by name; the stream has all twelve. Needs Chromium and playwright (newfound[test]).
+as it is learns six kinds by name; the stream has all twelve. Needs Chromium and playwright (newfound[test]).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from PIL import Image, ImageColor
+from playwright.sync_api import Browser, Page, sync_playwright
 from publish import ROOT
 
 import newfound as nf
@@ -27,17 +27,22 @@ from newfound.service.server import in_a_thread
 from newfound.service.settings import Settings
 
 OUT = ROOT / "docs" / "images"
-NAMES = ("daisy", "poppy", "aster", "cosmos")  # what is taught
-GIVEN = ("bright stars", "pink wheel", "blue bell")  # names that a person gives to what was discovered
-KINDS, TAUGHT, SEEN = 12, 8, 11  # kinds in all; images of each that are taught, and streamed
+NAMES = ("poppy", "marigold", "buttercup", "cosmos", "hellebore", "woodruff")  # what is taught
+GIVEN = {7: "bluebell", 9: "violet star", 11: "pink wheel"}  # what a person calls some kinds that were discovered
+KINDS, TAUGHT, SEEN = 12, 12, 11  # kinds in all; images of each that are taught, and streamed
 PIXELS = 160
 COLOURS = 256  # of a screenshot that is kept
-ACCENTS = "['--known', '--new'].map(name => getComputedStyle(document.body).getPropertyValue(name).trim())"
-SHOTS = (
+EXACT = """['--paper', '--card', '--ink', '--soft', '--rule', '--known', '--new', '--live'].map(
+  name => getComputedStyle(document.body).getPropertyValue(name).trim())"""
+SHOTS = (  # "category" is the last of those that were named
     ("service-gallery-light", 1280, "light", "#/"),
     ("service-gallery-dark", 1280, "dark", "#/"),
-    ("service-category-light", 1280, "light", None),
+    ("service-category-light", 1280, "light", "category"),
+    ("service-map-light", 1280, "light", "#/map"),
+    ("service-stream-dark", 1280, "dark", "#/stream"),
     ("service-gallery-phone", 390, "dark", "#/"),
+    ("service-category-phone", 390, "light", "category"),
+    ("service-doubt-phone", 390, "light", "#/doubt"),
 )
 
 
@@ -80,15 +85,16 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def fill(client: httpx.Client) -> int:
-    """Observe all kinds, mixed, and name some; returns the category to show."""
+    """Observe all kinds, mixed, and name some; returns the last that was named."""
+    homes: dict[int, int] = {}
     order = np.random.default_rng(1).permutation([(kind, n) for kind in range(KINDS) for n in range(SEEN)])
     for some in np.array_split(order, 6):
         files = [("images", (f"{kind}-{n}.png", _png(flower(kind, n)), "image/png")) for kind, n in some.tolist()]
-        client.post("/v1/observe", files=files).raise_for_status()
-    found = client.get("/v1/categories", params={"origin": "discovered", "sort": "size"}).json()["items"]
-    for category, name in zip(found, GIVEN, strict=False):
-        client.patch(f"/v1/categories/{category['id']}", json={"name": name}).raise_for_status()
-    return found[0]["id"]
+        answer = client.post("/v1/observe", files=files).raise_for_status()
+        homes |= {int(kind): one["category"] for kind, one in zip(some[:, 0], answer.json()["sightings"], strict=True)}
+    for kind, name in GIVEN.items():
+        client.patch(f"/v1/categories/{homes[kind]}", json={"name": name}).raise_for_status()
+    return homes[max(GIVEN)]
 
 
 def _png(pixels: np.ndarray) -> bytes:
@@ -99,31 +105,51 @@ def _png(pixels: np.ndarray) -> bytes:
 
 def shoot(browser: Browser, url: str, name: str, width: int, scheme: str, place: str) -> Path:
     """A screenshot of a view, with few enough colours to be small."""
-    size = {"width": width, "height": 844 if width < 600 else 800}
-    page = browser.new_page(viewport=size, color_scheme="dark" if scheme == "dark" else "light")
+    phone = width < 600
+    size = {"width": width, "height": 844 if phone else 800}
+    dark = "dark" if scheme == "dark" else "light"
+    page = browser.new_page(viewport=size, color_scheme=dark, is_mobile=phone, has_touch=phone)
     page.goto(f"{url}/{place}")
-    page.locator("main img").first.wait_for()
+    page.locator("main :is(img, canvas)").first.wait_for()
+    page.evaluate("document.documentElement.style.scrollbarGutter = 'auto'")  # there is no bar that needs it
+    _use(page, place)
+    page.wait_for_timeout(3000)  # for the pictures
+    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    exact = page.evaluate(EXACT)
+    page.close()
+    path = OUT / f"{name}.png"
+    _with_few_colours(shot, exact).save(path, optimize=True)
+    return path
+
+
+def _use(page: Page, place: str) -> None:
+    """Do in a view what people do there."""
     if "category" in place:
         for at in (1, 2, 4):
             page.locator(".grid li").nth(at).click()
         page.evaluate("scrollTo(0, 0)")
-    page.wait_for_timeout(3000)  # for the pictures
-    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    accents = page.evaluate(ACCENTS)
-    page.close()
-    path = OUT / f"{name}.png"
-    _with_few_colours(shot, accents).save(path, optimize=True)
-    return path
+    elif "map" in place:
+        page.wait_for_timeout(1000)
+        page.locator("canvas").focus()
+        page.keyboard.press("ArrowRight")
+    elif "stream" in place:
+        for key in ("Home", *["PageUp"] * 7):
+            page.locator("#cut").press(key)
+            page.wait_for_timeout(700)
 
 
-def _with_few_colours(shot: Image.Image, accents: list[str]) -> Image.Image:
-    """The picture with a palette in which small things keep their colours: they are shown to it on broad bands."""
-    band = shot.height // 16
-    shown = Image.new("RGB", (shot.width, shot.height + band * len(accents)))
-    shown.paste(shot)
-    for at, colour in enumerate(accents):
-        shown.paste(colour, (0, shot.height + band * at, shot.width, shot.height + band * (at + 1)))
-    return shot.quantize(palette=shown.quantize(COLOURS), dither=Image.Dither.NONE)
+def _with_few_colours(shot: Image.Image, exact: list[str]) -> Image.Image:
+    """The picture with a palette that holds the page's own colours as they are."""
+    colours = np.array([ImageColor.getrgb(colour) for colour in exact], np.uint8)
+    free = COLOURS - len(colours)
+    few = shot.quantize(free, dither=Image.Dither.NONE)
+    palette = np.array(few.getpalette(), np.uint8).reshape(-1, 3)[:free]
+    indices = np.array(few)
+    for at, colour in enumerate(colours):
+        indices[(np.asarray(shot) == colour).all(axis=-1)] = len(palette) + at
+    made = Image.fromarray(indices, "P")
+    made.putpalette(np.concatenate([palette, colours]).ravel().tolist())
+    return made
 
 
 def main() -> None:
@@ -134,7 +160,7 @@ def main() -> None:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             for name, width, scheme, place in SHOTS:
-                path = shoot(browser, url, name, width, scheme, place or f"#/category/{category}")
+                path = shoot(browser, url, name, width, scheme, place.replace("category", f"#/category/{category}"))
                 print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")
             browser.close()
 

@@ -36,7 +36,7 @@ export class Card {
     this.link.classList.toggle("new", category.origin !== "known");
     this.link.classList.toggle("ignored", category.ignored);
     fill(this.words,
-      h("h2", { class: category.named ? null : "unnamed" }, category.name),
+      h("h2", { class: category.named ? null : "unnamed", dir: "auto", title: category.name }, category.name),
       h("p", {}, badge(category), h("span", { class: "count" }, plural(category.count, "image"))),
       h("p", { class: "soft" }, seen(category)),
       sureness(category));
@@ -44,8 +44,14 @@ export class Card {
 }
 
 function mosaic(category) {
-  if (!category.exemplars.length) return h("span", { class: "initial", "aria-hidden": "true" }, [...category.name][0]);
+  if (!category.exemplars.length) return h("span", { class: "initial", "aria-hidden": "true" }, initial(category.name));
   return category.exemplars.slice(0, 6).map((number, at) => thumbnail(number, { size: at ? 160 : 320 }));
+}
+
+/** The first letter as people see it, which may be several code points: a flag, a family. */
+function initial(name) {
+  const [first] = new Intl.Segmenter().segment(name.trim());
+  return first?.segment ?? "";
 }
 
 /** When it was first and last seen. */

@@ -3,9 +3,9 @@
 import * as actions from "./actions.js";
 import { get } from "./api.js";
 import { askName, headOf, neighboursOf } from "./category_head.js";
-import { showImage } from "./dialogs.js";
 import { button, debounced, fill, h, holdFocus, state, thumbnail } from "./dom.js";
-import { moment, plural, score } from "./format.js";
+import { enlarge } from "./enlarge.js";
+import { plural, score, within } from "./format.js";
 import { bind } from "./keys.js";
 import { listen } from "./live.js";
 import { Pages } from "./paging.js";
@@ -16,9 +16,10 @@ import { complain } from "./toasts.js";
 const ORDERS = {
   similar: "Most typical first", outliers: "Outliers first", newest: "Newest first", stream: "Oldest first",
 };
+const AT_ONCE = 500; // images that are loaded anew without being asked: more would be taken away meanwhile
 
-/** Show a category; one that was merged leads on to where it lives now. */
-export async function openCategory(main, { id, query, readdress, status, signal }) {
+/** Show a category; one that was merged leads on to where it lives now. `from` is the address of the gallery. */
+export async function openCategory(main, { id, query, from, readdress, status, signal }) {
   let category = await get(`v1/categories/${id}`, {}, signal);
   if (leave()) return;
   const sightings = new Map();
@@ -31,11 +32,11 @@ export async function openCategory(main, { id, query, readdress, status, signal 
   const order = h("select", { "aria-label": "Order of the images", on: { change: () => load() } },
     Object.entries(ORDERS).map(([value, text]) => h("option", { value, selected: value === query.order }, text)));
 
-  fill(main, h("p", {}, h("a", { class: "back", href: "#/" }, "All categories")), top,
+  fill(main, h("p", {}, h("a", { class: "back", href: from }, "All categories")), top,
     h("section", { "aria-labelledby": "images" },
       h("div", { class: "heading" }, h("h2", { id: "images" }, "Images"), order), more, nothing, grid), bar);
   const pages = new Pages(grid, { show, first, signal });
-  const selection = new Selection(grid, { changed: showBar, open: enlarge });
+  const selection = new Selection(grid, { changed: showBar, open: enlargeFrom });
 
   /** Go to where the category lives now, if that is elsewhere. */
   function leave() {
@@ -46,18 +47,22 @@ export async function openCategory(main, { id, query, readdress, status, signal 
 
   function showHead() {
     document.title = `${category.name} · newfound`;
-    const refocus = holdFocus(top, "h1, button, a", (element) => element.textContent);
+    const refocus = holdFocus(top, "h1, button, a, summary", (element) => element.textContent);
+    const folds = new Map([...top.querySelectorAll("details")].map((fold) => [fold.className, fold.open]));
     fill(top, headOf(category, status.cut, acts), neighboursOf(category, mergeWith, signal));
+    for (const fold of top.querySelectorAll("details")) fold.open = folds.get(fold.className) ?? fold.open;
     refocus();
   }
 
   function load() {
     readdress({ order: order.value === "similar" ? "" : order.value });
-    more.hidden = true;
     return pages.load(`v1/categories/${id}/sightings`, { order: order.value, limit: 100 });
   }
 
+  /** Images that are the same as before stay as they are: nothing moves under a hand that is about to press. */
   function first(page) {
+    more.hidden = true;
+    if (sightings.size && page.items.map(({ number }) => number).join() === [...sightings.keys()].join()) return;
     sightings.clear();
     refocus = holdFocus(grid, "[role=option]", (option) => option.dataset.number);
     fill(grid);
@@ -67,32 +72,49 @@ export async function openCategory(main, { id, query, readdress, status, signal 
   }
 
   function show(items) {
+    const fresh = items.filter(({ number }) => !sightings.has(number));
     for (const sighting of items) sightings.set(sighting.number, sighting);
-    grid.append(...items.map((sighting) => tile(sighting, selection.numbers.has(sighting.number))));
+    grid.append(...fresh.map((sighting) => tile(sighting, selection.numbers.has(sighting.number))));
     selection.settle();
     refocus();
     refocus = () => {};
   }
 
-  function enlarge(number) {
-    const sighting = sightings.get(number);
-    const scored = `score ${score(sighting.score)} (cut ${score(sighting.cut)})`;
-    showImage(sighting, `image ${number}, seen ${moment(sighting.time)}, ${scored}`);
+  async function enlargeFrom(number) {
+    const last = await enlarge([...sightings.values()], [...sightings.keys()].indexOf(number));
+    grid.querySelector(`[data-number="${last}"]`)?.focus();
   }
 
   function showBar(numbers) {
-    bar.hidden = !numbers.size || status.rights === "read";
+    bar.hidden = !numbers.size;
+    const [one] = numbers;
+    const refocus = holdFocus(bar, "button", (element) => element.textContent);
     fill(bar, h("b", {}, `${plural(numbers.size, "image")} selected`),
-      button("Move…", acts.move, { key: "v" }), button("Split off", acts.split, { key: "x" }),
+      button("Move…", acts.move, { key: "v", class: "button write" }),
+      button("Split off", acts.split, { key: "x", class: "button write" }),
+      numbers.size === 1 && button("Enlarge", () => enlargeFrom(one)),
+      numbers.size < sightings.size && button("All", () => selection.all(), { "aria-label": "Select all" }),
       button("Clear", () => selection.clear(), { key: "Esc", "aria-keyshortcuts": "Escape" }));
+    if (numbers.size) refocus();
   }
 
-  /** The category and its images as they are now; the selection that was acted on is over. */
+  /** The category and its images as they are now, as many as are shown; what is selected and still here stays so. */
   async function refresh() {
     category = await get(`v1/categories/${id}`, {}, signal);
     if (leave()) return;
     if (!top.querySelector("form")) showHead(); // a name that is being typed is not taken away
-    await load();
+    await pages.reload();
+  }
+
+  const changed = debounced(() => {
+    if (signal.aborted) return;
+    if (sightings.size > AT_ONCE) offer("Show what has changed");
+    else refresh().catch(complain);
+  }, 300);
+
+  function offer(label) {
+    more.hidden = false;
+    fill(more, button(label, () => refresh().catch(complain)));
   }
 
   const chosen = () => [...selection.numbers];
@@ -112,11 +134,16 @@ export async function openCategory(main, { id, query, readdress, status, signal 
 
   const acts = {
     rename: async () => {
-      const name = top.querySelector("form") ? null : await askName(top, category);
-      if (name && (await actions.rename(id, name))) await refresh();
+      if (top.querySelector("form")) return;
+      const name = await askName(top, category);
+      showHead(); // someone may have changed it meanwhile
+      if (name && (await actions.rename(id, name, mergeWith))) await refresh();
       main.querySelector("h1").focus();
     },
-    merge: async () => mergeWith(await pickCategory(`Merge ${category.name} with`, { without: id, suggested: near() })),
+    merge: async () => {
+      const title = `Merge ${within(category.name)} with`;
+      mergeWith(await pickCategory(title, { without: id, suggested: near() }));
+    },
     ignore: async () => (await actions.flag(category, "ignored", !category.ignored)) && refresh(),
     promote: async () => (await actions.flag(category, "promoted", !category.promoted)) && refresh(),
     move: async () => {
@@ -143,12 +170,9 @@ export async function openCategory(main, { id, query, readdress, status, signal 
     Escape: ["clear the selection", () => selection.clear()],
   }, signal);
   listen({
-    edit: debounced(() => signal.aborted || refresh().catch(complain), 300),
-    sighting: (sighting) => {
-      if (sighting.category !== id || sightings.has(sighting.number)) return;
-      more.hidden = false;
-      fill(more, button("Show new images", () => refresh()));
-    },
+    edit: changed,
+    missed: changed,
+    sighting: ({ category: home, number }) => home === id && !sightings.has(number) && offer("Show new images"),
   }, signal);
   await load();
 }

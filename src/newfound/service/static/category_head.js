@@ -3,8 +3,16 @@
 import { get } from "./api.js";
 import { badge, button, fill, h, thumbnail } from "./dom.js";
 import { seen, sureness } from "./card.js";
-import { captioned, histogram } from "./charts.js";
-import { plural, score } from "./format.js";
+import { histogram } from "./charts.js";
+import { ago, plural, score, within } from "./format.js";
+
+const WIDE = "(min-width: 60rem)"; // where there is room beside the name
+const HAPPENED = {
+  renamed: "renamed", merged: "merged", split: "split", moved: "images moved", ignored: "ignored, or no longer",
+  promoted: "to be taught, or no longer", undone: "something undone",
+};
+const LONG = 60; // letters of a name that is written smaller
+const ITSELF = "newfound"; // the actor of what no person has done
 
 /**
  * Name, facts, buttons and the spread of scores.
@@ -14,10 +22,9 @@ import { plural, score } from "./format.js";
  */
 export function headOf(category, cut, acts) {
   const discovered = category.origin === "discovered";
-  const spread = category.histogram?.counts.some(Boolean);
   return h("div", { class: "head" },
     h("div", { class: "stack" },
-      h("div", { class: "heading title" }, h("h1", { tabindex: "-1" }, category.name)),
+      h("div", { class: "heading title" }, heading(category)),
       h("p", { class: "facts" }, badge(category), h("span", {}, plural(category.count, "image")), seen(category),
         sureness(category)),
       h("div", { class: "acts write" },
@@ -25,7 +32,22 @@ export function headOf(category, cut, acts) {
         button("Merge…", acts.merge, { key: "m" }),
         discovered && button(category.ignored ? "Stop ignoring" : "Ignore", acts.ignore, { key: "i" }),
         discovered && button(category.promoted ? "Do not teach" : "Teach next time", acts.promote, { key: "p" }))),
-    spread && captioned("Scores of its images", histogram(category.histogram, cut)));
+    background(category, cut));
+}
+
+function heading({ name }) {
+  return h("h1", { tabindex: "-1", dir: "auto", class: name.length > LONG ? "long" : null }, name);
+}
+
+/** How its scores are spread, and what people did to it: folded where that would push the images away. */
+function background({ histogram: spread, events }, cut) {
+  const past = events.filter(({ kind, actor }) => kind in HAPPENED && actor !== ITSELF);
+  const told = ({ kind, actor, time }) => h("li", {}, `${HAPPENED[kind]} ${ago(time)} by ${within(actor)}`);
+  return h("div", { class: "background" },
+    spread?.counts.some(Boolean) && h("details", { class: "scores", open: matchMedia(WIDE).matches },
+      h("summary", {}, "Scores of its images"), histogram(spread, cut)),
+    past.length > 0 && h("details", { class: "past" }, h("summary", {}, `Changed ${plural(past.length, "time")}`),
+      h("ul", { class: "soft" }, past.map(told))));
 }
 
 /** Put a form in the place of the name; resolves with the new name, or null if it was left as it was. */
@@ -34,7 +56,7 @@ export function askName(head, category) {
   const heading = title.firstElementChild;
   return new Promise((resolve) => {
     const input = h("input", {
-      value: category.name, "aria-label": "Name of the category", maxlength: 200, required: true,
+      value: category.name, dir: "auto", "aria-label": "Name of the category", maxlength: 200, required: true,
     });
     const end = (name) => {
       title.replaceChildren(heading);
@@ -51,6 +73,7 @@ export function askName(head, category) {
       button("Cancel", () => end(null))));
     input.addEventListener("keydown", (event) => event.key === "Escape" && end(null));
     input.select();
+    input.scrollIntoView({ block: "center" }); // a key may have been pressed far below
   });
 }
 
@@ -62,10 +85,10 @@ export function neighboursOf(category, mergeWith, signal) {
       const pictures = h("div", { class: "three" });
       showSome(pictures, near.category, signal);
       return h("li", {},
-        h("a", { href: `#/category/${near.category}` }, pictures, h("span", { class: "name" }, near.name)),
+        h("a", { href: `#/category/${near.category}` }, pictures, h("span", { class: "name", dir: "auto" }, near.name)),
         h("p", { class: "soft" }, `score ${score(near.score)}`),
         button("Merge", () => mergeWith({ id: near.category, name: near.name }), {
-          class: "button small write", "aria-label": `Merge with ${near.name}`,
+          class: "button small write", "aria-label": `Merge with ${within(near.name)}`,
         }));
     })));
 }

@@ -9,16 +9,18 @@ import { bound, enable, enabled } from "./keys.js";
  *
  * @param {string} title
  * @param {function(function(*)): Array} content gets the function that closes with a value; returns the children.
+ * @param {{wide?: boolean, dismissable?: boolean, keys?: function(KeyboardEvent)}} options `keys` hears what is pressed.
  * @returns {Promise<*>} the value, or null if it was dismissed.
  */
-export function dialog(title, content, { wide = false, dismissable = true } = {}) {
+export function dialog(title, content, { wide = false, dismissable = true, keys = null } = {}) {
   return new Promise((resolve) => {
     let value = null;
     const element = h("dialog", { class: wide ? "wide" : null, "aria-labelledby": "dialog-title" });
     const close = (chosen = null) => ((value = chosen), element.close());
     const shut = dismissable && button("×", () => close(), { class: "button quiet", "aria-label": "Close" });
-    const head = h("header", {}, h("h2", { id: "dialog-title" }, title), shut);
+    const head = h("header", {}, h("h2", { id: "dialog-title", dir: "auto" }, title), shut);
     fill(element, head, content(close));
+    if (keys) element.addEventListener("keydown", keys);
     element.addEventListener("cancel", (event) => dismissable || event.preventDefault());
     element.addEventListener("click", (event) => dismissable && event.target === element && close());
     element.addEventListener("close", () => (element.remove(), resolve(value)));
@@ -67,13 +69,4 @@ export function login() {
         h("button", { class: "button primary", type: "submit" }, "Open")),
     ];
   }, { dismissable: false });
-}
-
-/** One picture, as large as fits. */
-export function showImage(sighting, facts) {
-  const caption = sighting.image ?? `image ${sighting.number}`;
-  return dialog(caption, () => [
-    h("img", { class: "whole", src: `v1/sightings/${sighting.number}/thumbnail?size=640`, alt: caption }),
-    h("p", { class: "soft" }, facts),
-  ], { wide: true });
 }

@@ -78,6 +78,13 @@ export function state(kind, title, text = "", action = null) {
   return h("div", { class: `state ${kind}`, role }, h("h2", {}, title), text && h("p", {}, text), action);
 }
 
+/** Where images can be put in: words for those who can drop something, and for those who can only press. */
+export function dropZone() {
+  return h("label", { class: "zone write", for: "files" },
+    h("b", { class: "by-mouse" }, "Drop images anywhere"), h("span", { class: "by-mouse" }, "or press to choose some."),
+    h("b", { class: "by-touch" }, "Choose images"), h("span", {}, "Each joins a category or founds one."));
+}
+
 /**
  * Remember which of some elements has the focus, by what `name` says of it.
  *

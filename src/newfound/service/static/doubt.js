@@ -3,12 +3,14 @@
 import * as actions from "./actions.js";
 import { get } from "./api.js";
 import { showSome } from "./category_head.js";
-import { button, fill, h, state, thumbnail } from "./dom.js";
-import { plural, score } from "./format.js";
+import { button, debounced, fill, h, state, thumbnail } from "./dom.js";
+import { plural, score, within } from "./format.js";
 import { bind } from "./keys.js";
-import { announce } from "./toasts.js";
+import { listen } from "./live.js";
+import { announce, complain } from "./toasts.js";
 
 const AHEAD = 5; // pictures fetched before their turn
+const PAGE = 50;
 
 /** Show the queue. */
 export async function openDoubt(main, { status, signal }) {
@@ -21,18 +23,40 @@ export async function openDoubt(main, { status, signal }) {
   const decided = []; // for undo: what was decided here, the last one at the end
   let busy = false;
 
+  const skipped = () => decided.filter(({ edited }) => !edited).length; // still in the service's queue
+
   async function more() {
-    const page = await get("v1/doubt", { limit: 50, cursor }, signal);
+    const page = await get("v1/doubt", { limit: PAGE, cursor }, signal);
     const gone = new Set(decided.map(({ item }) => item.number));
     queue.push(...page.items.filter((item) => !gone.has(item.number)));
     cursor = page.next;
-    total = Math.max(queue.length, page.total - gone.size);
+    total = Math.max(queue.length, page.total - skipped());
+  }
+
+  /** What has come meanwhile is next; what was decided elsewhere leaves the queue; what is shown stays, if it may. */
+  async function catchUp() {
+    const page = await get("v1/doubt", { limit: PAGE }, signal);
+    if (busy || signal.aborted) return;
+    const [shown] = queue;
+    const gone = new Set(decided.map(({ item }) => item.number));
+    const there = page.items.filter((item) => !gone.has(item.number));
+    const oldest = page.next === null ? -1 : page.items.at(-1).number;
+    queue = [...there, ...queue.filter(({ number }) => number < oldest)];
+    const at = queue.findIndex(({ number }) => number === shown?.number);
+    if (at > 0) queue.unshift(...queue.splice(at, 1));
+    total = Math.max(queue.length, page.total - skipped());
+    if (queue[0]?.number !== shown?.number) return show();
+    tellTotal();
+  }
+
+  function tellTotal() {
+    left.textContent = queue.length ? `${plural(total, "image")} to decide` : "";
   }
 
   async function show() {
     if (!queue.length && cursor !== null) await more();
     const [item] = queue;
-    left.textContent = item ? `${plural(total, "image")} to decide` : "";
+    tellTotal();
     if (!item) {
       const back = decided.length ? button("Undo the last decision", undo, { key: "u" }) : null;
       const why = "Images near the cut, or between two categories, come here.";
@@ -40,7 +64,7 @@ export async function openDoubt(main, { status, signal }) {
     }
     for (const { number } of queue.slice(1, AHEAD)) new Image().src = `v1/sightings/${number}/thumbnail?size=640`;
     const name = item.image ?? `image ${item.number}`;
-    const told = `${name} · score ${score(item.score)}, cut ${score(item.cut)} · now in ${item.name}`;
+    const told = `${name} · score ${score(item.score)}, cut ${score(item.cut)} · now in ${within(item.name)}`;
     const candidates = item.candidates.slice(0, 3);
     fill(stage,
       h("figure", { class: "asked" },
@@ -61,7 +85,7 @@ export async function openDoubt(main, { status, signal }) {
     return h("li", {}, h("button", {
       type: "button", class: here ? "candidate here" : "candidate", disabled: status.rights === "read",
       "aria-keyshortcuts": String(at + 1), on: { click: () => choose(at) },
-    }, pictures, h("span", { class: "words" }, h("b", {}, candidate.name),
+    }, pictures, h("span", { class: "words" }, h("b", { dir: "auto" }, candidate.name),
       h("span", { class: "soft" }, `score ${score(candidate.score)}${here ? " · where it is now" : ""}`)),
     h("kbd", { "aria-hidden": "true" }, at + 1)));
   }
@@ -106,6 +130,8 @@ export async function openDoubt(main, { status, signal }) {
     Object.assign(keys, { n: ["a new category of its own", found], u: ["undo the last decision", undo] });
   }
   bind("Doubt", keys, signal);
+  const news = debounced(() => signal.aborted || catchUp().catch(complain), 600);
+  listen({ edit: news, missed: news, sighting: news }, signal);
   await more();
   await show();
 }

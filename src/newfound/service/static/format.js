@@ -3,6 +3,7 @@
 const WHOLE = new Intl.NumberFormat("en");
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const MOMENT = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 const STEPS = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [7 * 86400, 86400, "d"]];
 
 /** 1234 is "1,234". */
@@ -27,19 +28,24 @@ export function ago(seconds) {
   return Date.now() / 1000 - seconds < 5 ? "just now" : past(seconds).join("");
 }
 
-/** "5 h to 2 min ago"; where both are the same, "2 min ago". */
+/** "5 h to 2 min ago", "5 h ago to now"; where both are the same, "2 min ago". */
 export function span(first, last) {
   const [from, to] = [past(first)[0], ago(last)];
-  return past(last)[0] === from ? to : to === "just now" ? `${ago(first)} and just now` : `${from} to ${to}`;
+  if (past(last)[0] === from) return to;
+  return to === "just now" ? `${past(first).join("")} to now` : `${from} to ${to}`;
 }
 
 /** The whole date and time, for titles. */
-export const moment = (seconds) => new Date(seconds * 1000).toLocaleString("en");
+export const moment = (seconds) => MOMENT.format(seconds * 1000);
 
 /** 0.923 is "92 %". */
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
 /** A score with as many digits as people can use. */
 export function score(value) {
-  return value === null || value === undefined ? "–" : value.toFixed(Math.abs(value) < 10 ? 2 : 1);
+  if (value === null || value === undefined) return "–";
+  return value.toFixed(Math.abs(value) < 10 ? 2 : 1).replace("-", "−");
 }
+
+/** A name inside a sentence: one that is written from right to left does not turn the words around it. */
+export const within = (name) => `\u2068${name}\u2069`;

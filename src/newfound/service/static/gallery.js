@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { Card } from "./card.js";
-import { button, debounced, fill, h, holdFocus, segments, state } from "./dom.js";
+import { button, debounced, dropZone, fill, h, holdFocus, segments, state } from "./dom.js";
 import { plural } from "./format.js";
 import { bind } from "./keys.js";
 import { gathered, listen } from "./live.js";
@@ -13,8 +13,8 @@ const SORTS = { newest: "Newest", size: "Largest", name: "Name", doubt: "Most do
 const RELOADS = ["merged", "undone"]; // edits that take cards away, or bring them back
 const ORIGINS = { "": "All", known: "Known", discovered: "Discovered" };
 
-/** Show the gallery; `query` holds sort, origin, q and ignored, as the address has them. */
-export function openGallery(main, { query, readdress, status, signal }) {
+/** Show the gallery; `query` holds sort, origin, q and ignored, as the address has them, `many` how much was shown. */
+export function openGallery(main, { query, many, readdress, status, signal }) {
   const asked = { sort: "newest", origin: "", q: "", ignored: "false", ...query };
   const cards = new Map();
   let all = 0;
@@ -24,8 +24,10 @@ export function openGallery(main, { query, readdress, status, signal }) {
   const arrivals = h("p", { class: "arrivals", hidden: true });
   const list = h("ul", { class: "cards", "aria-label": "Categories" });
   const nothing = h("div");
+  const begin = h("div", {}, status.sightings ? null : dropZone()); // until something has been seen
   const search = h("input", {
     type: "search", value: asked.q, placeholder: "Search", "aria-label": "Search categories", "aria-keyshortcuts": "/",
+    maxlength: 200, dir: "auto",
   });
 
   fill(main,
@@ -38,14 +40,14 @@ export function openGallery(main, { query, readdress, status, signal }) {
         type: "checkbox", checked: asked.ignored === "true",
         on: { change: (event) => ask({ ignored: String(event.target.checked) }) },
       }), "Ignored too")),
-    arrivals, nothing, list);
+    begin, arrivals, nothing, list);
   const pages = new Pages(list, { show, first, signal });
 
-  function ask(changed) {
+  function ask(changed, many = 0) {
     Object.assign(asked, changed);
     const usual = { sort: "newest", ignored: "false" }; // goes without saying
     readdress(Object.fromEntries(Object.entries(asked).filter(([name, value]) => value !== usual[name])));
-    return pages.load("v1/categories", { ...asked, limit: 48 });
+    return pages.load("v1/categories", { ...asked, limit: 48 }, many);
   }
 
   function first(page) {
@@ -100,14 +102,15 @@ export function openGallery(main, { query, readdress, status, signal }) {
   /** What has changed is shown when asked for: a list that someone is far down in stays as it is. */
   function offer(label) {
     arrivals.hidden = false;
-    fill(arrivals, button(label, () => (scrollTo(0, 0), pages.load())));
+    fill(arrivals, button(label, () => (scrollTo(0, 0), ask({}))));
   }
 
   const tell = gathered((fresh) => {
     announce(`${plural(fresh.length, "new category", "new categories")}: ${fresh.map(({ name }) => name).join(", ")}`);
   }, 1000);
 
-  const again = debounced(() => signal.aborted || pages.load(), 300);
+  const again = debounced(() => signal.aborted || pages.reload(), 300);
+  const changed = () => (scrollY < innerHeight ? again() : offer("Show what has changed"));
   const step = (by) => () => focusBy(list, by);
   bind("Gallery", {
     "/": ["search", () => search.focus()],
@@ -120,10 +123,14 @@ export function openGallery(main, { query, readdress, status, signal }) {
   search.addEventListener("input", debounced(() => signal.aborted || ask({ q: search.value.trim() }), 200));
   listen({
     category: arrive,
-    sighting: (sighting) => cards.get(sighting.category)?.count(sighting),
-    edit: ({ kind }) => RELOADS.includes(kind) && (scrollY < innerHeight ? again() : offer("Show what has changed")),
+    sighting: (sighting) => {
+      fill(begin);
+      cards.get(sighting.category)?.count(sighting);
+    },
+    edit: ({ kind }) => RELOADS.includes(kind) && changed(),
+    missed: changed,
   }, signal);
-  return findNewest().then(() => ask({}));
+  return findNewest().then(() => ask({}, many));
 
   async function findNewest() {
     const { items } = await get("v1/categories", { sort: "newest", origin: "discovered", limit: 1 }, signal);

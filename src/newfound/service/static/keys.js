@@ -34,18 +34,21 @@ export function enable(on) {
   localStorage.setItem(SWITCH, on ? "on" : "off");
 }
 
-function typing(target) {
+/** Whether an element needs a key itself: what is typed into needs all, a slider and a choice of several the arrows. */
+function needs(target, key) {
   if (target.closest("dialog, select, textarea, [contenteditable]")) return true;
-  return target.tagName === "INPUT" && !["range", "checkbox", "radio", "file"].includes(target.type);
+  if (target.tagName !== "INPUT" || ["checkbox", "file"].includes(target.type)) return false;
+  return !["range", "radio"].includes(target.type) || key.startsWith("Arrow");
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.altKey || typing(event.target)) return;
+  if (event.defaultPrevented || event.altKey || needs(event.target, event.key)) return;
   const undoing = (event.ctrlKey || event.metaKey) && event.key === "z" && !event.shiftKey;
   if (!undoing && (event.ctrlKey || event.metaKey || !enabled())) return;
+  const key = event.shiftKey || event.key.length > 1 ? event.key : event.key.toLowerCase(); // Caps Lock changes nothing
   const second = event.timeStamp - prefixed < SOON;
-  prefixed = event.key === PREFIX && !second ? event.timeStamp : -Infinity;
-  const name = undoing ? "u" : second ? `${PREFIX} ${event.key}` : event.key;
+  prefixed = key === PREFIX && !second ? event.timeStamp : -Infinity;
+  const name = undoing ? "u" : second ? `${PREFIX} ${key}` : key;
   const action = layers.findLast(({ keys }) => keys[name]?.[1])?.keys[name][1];
   if (!action) return;
   event.preventDefault();

@@ -2,25 +2,55 @@
 
 const TYPES = ["sighting", "category", "edit", "position"];
 const AGAIN = 3000; // milliseconds until a stream that was refused is asked for again
+const UNSEEN = 20000; // milliseconds after which a tab in the background lets go: a browser has six connections for all
 
-/** Dispatches "sighting", "category", "edit" and "position" with the JSON as detail, and "state" with a word. */
+/**
+ * Dispatches "sighting", "category", "edit" and "position" with the JSON as detail, "state" with a word, and "missed"
+ * when there was more than the stream tells of: after a break that the browser could not make up for.
+ */
 export const live = new EventTarget();
 
 let source = null;
+let heard = null; // the position after the last message
+let resting = 0;
 
 /** Open the stream; after a break the browser resumes it where it was. */
 export function follow() {
   source?.close();
-  source = new EventSource("v1/events");
-  for (const type of TYPES) source.addEventListener(type, (event) => tell(type, JSON.parse(event.data)));
-  source.addEventListener("open", () => tell("state", "live"));
-  source.addEventListener("error", () => {
+  const mine = (source = new EventSource("v1/events"));
+  let opened = false;
+  for (const type of TYPES) {
+    mine.addEventListener(type, (event) => {
+      const missed = opened && heard !== null && event.lastEventId !== heard; // the first message says from where on
+      opened = false;
+      heard = event.lastEventId;
+      tell(type, JSON.parse(event.data));
+      if (missed) tell("missed");
+    });
+  }
+  mine.addEventListener("open", () => {
+    opened = true;
+    tell("state", "live");
+  });
+  mine.addEventListener("error", () => {
+    if (mine !== source) return;
     tell("state", "waiting");
-    if (source.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN);
+    if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && follow(), AGAIN);
   });
 }
 
-function tell(type, detail) {
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(resting);
+  if (document.hidden) resting = setTimeout(rest, UNSEEN);
+  else if (source?.readyState === EventSource.CLOSED) follow();
+});
+
+function rest() {
+  source?.close();
+  tell("state", "waiting");
+}
+
+function tell(type, detail = null) {
   live.dispatchEvent(new CustomEvent(type, { detail }));
 }
 

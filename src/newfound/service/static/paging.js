@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { button, fill, h, state } from "./dom.js";
 
 const NEAR = "900px"; // how far below the window the next page is asked for
+const MOST = 500; // items that the service gives at once
 
 /** Pages of an address, shown one after the other in a list. */
 export class Pages {
@@ -11,6 +12,7 @@ export class Pages {
   #cursor = null;
   #place = "";
   #query = {};
+  #first = 0; // items of the first page
   #observer;
 
   /**
@@ -29,11 +31,17 @@ export class Pages {
     signal.addEventListener("abort", () => (this.#abort?.abort(), this.#observer.disconnect()));
   }
 
-  /** Start again, with another query if one is given; what is shown stays until the answer is there. */
-  async load(place = this.#place, query = this.#query) {
+  /** Start again, with `many` items at least; what is shown stays until the answer is there. */
+  async load(place, query, many = 0) {
     [this.#place, this.#query, this.#cursor] = [place, query, null];
+    this.#first = Math.min(MOST, Math.max(query.limit, many));
     this.list.setAttribute("aria-busy", "true");
     await this.#fetch();
+  }
+
+  /** The same again, as much of it as is shown. */
+  reload() {
+    return this.load(this.#place, this.#query, this.list.children.length);
   }
 
   #more() {
@@ -47,7 +55,8 @@ export class Pages {
     this.#observer.disconnect();
     const slow = setTimeout(() => fill(this.foot, h("p", { class: "loading", role: "status" }, "Loading…")), 300);
     try {
-      const page = await get(this.#place, { ...this.#query, cursor: this.#cursor }, this.#abort.signal);
+      const limit = fresh ? this.#first : this.#query.limit;
+      const page = await get(this.#place, { ...this.#query, limit, cursor: this.#cursor }, this.#abort.signal);
       if (fresh) this.first(page);
       this.show(page.items);
       this.#cursor = page.next;

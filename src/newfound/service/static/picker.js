@@ -21,7 +21,7 @@ export function pickCategory(title, { suggested = Promise.resolve([]), without =
     const input = h("input", {
       type: "search", role: "combobox", "aria-expanded": "true", "aria-controls": "choices", "aria-label": "Search",
       "aria-autocomplete": "list", placeholder: "Search by name or number", autocomplete: "off",
-      autofocus: true,
+      autofocus: true, maxlength: 200, dir: "auto",
     });
     let offered = [];
     let active = 0;
@@ -70,6 +70,6 @@ function choice(category, choose) {
   const [first] = category.exemplars ?? [];
   return h("li", { role: "option", id: `choice-${category.id}`, "aria-selected": "false", on: { click: choose } },
     first === undefined ? h("span", { class: "patch" }) : thumbnail(first),
-    h("span", { class: "name" }, category.name),
+    h("span", { class: "name", dir: "auto" }, category.name),
     h("span", { class: "soft" }, plural(category.count, "image"), " ", badge(category)));
 }

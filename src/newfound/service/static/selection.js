@@ -31,6 +31,11 @@ export class Selection {
     this.#choose([...this.numbers], false);
   }
 
+  /** Select all that are loaded. */
+  all() {
+    this.#choose(this.#options().map(numberOf), true);
+  }
+
   /** Make sure that the grid can be tabbed into, and that what is gone is not selected. */
   settle() {
     const there = new Set(this.#options().map(numberOf));
@@ -59,7 +64,7 @@ export class Selection {
     else if (event.key === "End") this.grid.lastElementChild.focus();
     else if (event.key === " ") this.#clicked(event);
     else if (event.key === "Enter") open(numberOf(option));
-    else if (event.key === "a" && (event.ctrlKey || event.metaKey)) this.#choose(this.#options().map(numberOf), true);
+    else if (event.key === "a" && (event.ctrlKey || event.metaKey)) this.all();
     else return;
     event.preventDefault();
   }

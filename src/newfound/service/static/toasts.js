@@ -22,7 +22,7 @@ export function toast(text, { kind = "note", actions = [], stays = kind === "err
   const words = h("p", {}, text);
   const offered = actions.map(([label, act]) => button(label, () => (close(), act()), { class: "button text" }));
   const shut = button("×", () => close(), { class: "button text", "aria-label": "Close this message" });
-  const element = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : null }, words, offered, shut);
+  const element = h("div", { class: `toast ${kind}${stays ? "" : " passing"}`, role: kind === "error" ? "alert" : null }, words, offered, shut);
   const region = document.getElementById("toasts");
   let timer = 0;
   const close = () => (clearTimeout(timer), element.remove());
@@ -31,7 +31,7 @@ export function toast(text, { kind = "note", actions = [], stays = kind === "err
     if (!stays) timer = setTimeout(() => (element.matches(":hover, :focus-within") ? wait() : close()), STAYS);
   };
   region.append(element);
-  while (region.children.length > AT_MOST) region.firstElementChild.remove();
+  while (region.children.length > AT_MOST) (region.querySelector(".passing") ?? region.firstElementChild).remove();
   if (kind !== "error") announce(text);
   wait();
   return { close, say: (changed) => (words.textContent = changed) };

@@ -1,11 +1,13 @@
 /** Images from anywhere on the page: dropped, chosen or pasted, sent in small batches in their order. */
 
 import { observe } from "./api.js";
+import { filesOf } from "./folders.js";
 import { plural } from "./format.js";
 import { toast } from "./toasts.js";
 
 const BATCH = 16; // images a request: soon enough an answer, few enough requests
 const BYTES = 24 * 2 ** 20; // a request; the service refuses more than 64 MB
+let sending = 0; // how many lists are on their way
 
 /** Take images that are dropped, pasted or chosen. */
 export function acceptImages() {
@@ -23,36 +25,44 @@ export function acceptImages() {
     if (!carriesFiles(event)) return;
     event.preventDefault();
     show(-depth);
-    send([...event.dataTransfer.files]);
+    filesOf(event.dataTransfer).then(take, () => toast("What was dropped could not be read.", { kind: "error" }));
   });
-  addEventListener("paste", (event) => send([...(event.clipboardData?.files ?? [])]));
+  addEventListener("paste", (event) => take([...(event.clipboardData?.files ?? [])]));
+  addEventListener("beforeunload", (event) => sending && event.preventDefault()); // the rest would be lost
   const input = document.getElementById("files");
   input.addEventListener("change", () => {
-    send([...input.files]);
+    take([...input.files]);
     input.value = "";
   });
 }
 
+function take(files) {
+  if (document.body.dataset.rights === "read") return;
+  if (files.length) send([...batches(files)], files.length);
+}
+
 /** Send images and say what came of them; those that cannot be read do not stop the others. */
-async function send(files) {
-  if (!files.length || document.body.dataset.rights === "read") return;
-  const told = toast(`Looking at ${plural(files.length, "image")}…`, { stays: true });
-  const sum = { seen: 0, founded: 0, repeated: 0, bad: [] };
+async function send(waiting, total, sum = { seen: 0, founded: 0, repeated: 0, bad: [] }) {
+  const told = toast(`Looking at ${plural(total, "image")}…`, { stays: true });
+  sending += 1;
   try {
-    for (const batch of batches(files)) {
-      const { sightings, errors = [] } = await patiently(batch);
+    while (waiting.length) {
+      const { sightings, errors = [] } = await patiently(waiting[0]);
+      waiting.shift();
       sum.seen += sightings.length;
       sum.founded += sightings.filter((sighting) => sighting.is_new && !sighting.repeated).length;
       sum.repeated += sightings.filter((sighting) => sighting.repeated).length;
       sum.bad.push(...errors);
-      told.say(`Looked at ${sum.seen + sum.bad.length} of ${plural(files.length, "image")}…`);
+      told.say(`Looked at ${sum.seen + sum.bad.length} of ${plural(total, "image")}…`);
     }
-    told.close();
   } catch (error) {
-    told.close();
     if (!("status" in error)) throw error;
-    toast(`${error.message} ${plural(sum.seen, "image")} of ${files.length} went in.`, { kind: "error" });
+    const rest = ["Send the rest", () => send(waiting, total, sum)];
+    toast(`${error.message} ${plural(sum.seen, "image")} of ${total} went in.`, { kind: "error", actions: [rest] });
     return;
+  } finally {
+    sending -= 1;
+    told.close();
   }
   conclude(sum);
 }
@@ -64,26 +74,30 @@ function conclude({ seen, founded, repeated, bad }) {
   if (bad.length) toast(`${plural(bad.length, "file")} not taken in. ${bad[0].error}`, { kind: "error" });
 }
 
+/** Files in requests, each with the key under which it can be sent again and is entered once. */
 function* batches(files) {
   let batch = [];
   let bytes = 0;
   for (const file of files) {
     if (batch.length === BATCH || (batch.length && bytes + file.size > BYTES)) {
-      yield batch;
+      yield { files: batch, key: newKey() };
       [batch, bytes] = [[], 0];
     }
     batch.push(file);
     bytes += file.size;
   }
-  yield batch;
+  yield { files: batch, key: newKey() };
+}
+
+function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(16)).join("-");
 }
 
 /** One request, again under the same key while the service is busy. */
-async function patiently(batch) {
-  const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(16)).join("-");
+async function patiently({ files, key }) {
   for (;;) {
     try {
-      return await observe(batch, key);
+      return await observe(files, key);
     } catch (error) {
       const { sightings, errors } = error.body ?? {};
       if (error.status === 422 && errors) return { sightings: sightings ?? [], errors };

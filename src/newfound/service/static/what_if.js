@@ -11,6 +11,7 @@ const STEPS = 200;
 export function whatIf(status, signal) {
   const [low, high] = around(status);
   const asked = new Map();
+  let wanted = null; // the cut that was asked for last
   const slider = h("input", {
     type: "range", id: "cut", min: low, max: high, step: (high - low) / STEPS, value: status.cut,
     "aria-describedby": "would",
@@ -22,17 +23,19 @@ export function whatIf(status, signal) {
 
   const ask = debounced(async (cut) => {
     if (signal.aborted) return;
+    wanted = cut;
     fill(told, "Replaying the stream…");
     try {
       const [found] = await get("v1/what-if", { cut }, signal);
       asked.set(cut, found.categories);
+      if (cut !== wanted) return; // the answer to what is asked by now is on its way
       fill(told, "With the cut at ", h("b", {}, score(cut)), " there would be ",
         h("b", {}, plural(found.categories, "category", "categories")),
         `, ${count(found.discovered)} of them discovered`,
         found.sightings ? ` (${plural(found.sightings, "image")} replayed).` : ".");
       fill(chart, cutsChart([...asked], [low, high], status.cut));
     } catch (error) {
-      if (error.name !== "AbortError") fill(told, error.message);
+      if (error.name !== "AbortError" && cut === wanted) fill(told, error.message);
     }
   }, 250);
   slider.addEventListener("input", () => {
