@@ -295,6 +295,14 @@ def test_a_folder_that_holds_a_run_is_refused_unless_overwritten(fit_tiny, pictu
     assert nf.load(tmp_path / "run").config["seed"] == 4
 
 
+def test_a_run_is_not_overwritten_by_a_training_that_cannot_begin(fit_tiny, pictures, tmp_path):
+    fit_tiny(pictures(kinds=2, each=2), out=tmp_path / "run", epochs=1, seed=4)
+    for data, options in ((tmp_path / "typo", {}), (pictures(kinds=2, each=2), {"weights": "typo.safetensors"})):
+        with pytest.raises(NewfoundError):
+            fit_tiny(data, out=tmp_path / "run", overwrite=True, **options)
+        assert nf.load(tmp_path / "run").config["seed"] == 4
+
+
 def test_overwriting_leaves_nothing_of_the_run_before(fit_tiny, write_folder, tmp_path):
     root = write_folder(tmp_path / "data", kinds=2, each=3)
     (root / "kind0" / "bad.png").write_bytes(b"not a picture")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from newfound.sources import Item, Stop, chunks, from_lines
+from newfound.sources import Item, Stop, chunks, from_lines, from_paths
 
 
 def items(*lines: bytes) -> list[Item]:
@@ -33,12 +35,26 @@ def test_a_path_of_any_bytes_comes_through():
 
 
 @pytest.mark.parametrize(
-    "line", [b'{"image": 7}', b"{}", b'{"image": " "}', b"{", b'{"image": "a", "x": NaN}', b'{"\xff": 1}']
-)
+    "line",
+    [
+        b'{"image": 7}', b"{}", b'{"image": " "}', b"{", b'{"image": "a", "x": NaN}', b'{"image": "a", "x": 1e999}',
+        b'{"image": "half\\ud800.png"}', b'{"\xff": 1}', b"nosuchprotocol://bucket/a.png",
+    ],
+)  # fmt: skip
 def test_a_line_that_names_no_image_is_an_error_and_not_the_end(line):
     wrong, good = items(line + b"\n", b"a.png\n")
     assert wrong.error
     assert good.image == "a.png"
+
+
+@pytest.mark.parametrize("line", [b"a.png\r\n", b'{"image": "a.png"}\n'])
+def test_the_mark_that_some_editors_start_a_file_with_is_no_part_of_a_path(line):
+    assert [item.image for item in items(b"\xef\xbb\xbf" + line, b"b.png\n")] == ["a.png", "b.png"]
+
+
+def test_a_path_that_is_empty_does_not_stand_for_the_working_folder():
+    (item,) = from_paths([""])
+    assert item.error == "the path is empty"
 
 
 values = st.recursive(
@@ -86,6 +102,23 @@ def test_a_second_ctrl_c_stops_at_once_but_a_second_sigterm_does_not():
         assert stop.asked
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+def test_a_third_ctrl_c_ends_the_process_without_a_word():
+    code = """
+import signal
+from newfound.sources import Stop
+with Stop():
+    signal.raise_signal(signal.SIGINT)
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        print("closing", flush=True)
+        signal.raise_signal(signal.SIGINT)
+        print("closed")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "closing\n", "")
 
 
 def test_a_signal_ends_a_wait():

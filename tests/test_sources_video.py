@@ -93,6 +93,7 @@ def test_a_camera_that_is_not_there_is_an_error(tmp_path, monkeypatch):
 
 def test_passwords_stay_out_of_names():
     assert without_password("rtsp://me:secret@door/1") == "rtsp://door/1"
+    assert without_password("rtsp://me:s@cret@door/1@2") == "rtsp://door/1@2"
     assert without_password("clips/a@b.mp4") == "clips/a@b.mp4"
 
 

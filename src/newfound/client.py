@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import os
 import time
@@ -14,8 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from newfound.datasets import is_finite, item_name, iter_source
-from newfound.errors import ImageError, MissingFileError, NewfoundError, SettingsError
+from newfound._uploads import Upload, body, requests
+from newfound.datasets import is_finite, iter_source
+from newfound.errors import NewfoundError, SettingsError
 from newfound.sightings import Category, Sighting
 
 if TYPE_CHECKING:
@@ -29,16 +28,24 @@ class ServiceError(NewfoundError, RuntimeError):
     """A service that cannot be reached, refuses, or does not answer as it should."""
 
 
+class _TooLarge(ServiceError):
+    """A request with more bytes than the service takes."""
+
+
 class Client:
     """Observes and mends over HTTP as a :class:`~newfound.Discoverer` does at home.
 
     A request that fails on the way is sent again with the same key, and one that the service has no room for is sent
-    again when it says so: nothing is entered twice.
+    again when it says so: nothing is entered twice. An image that cannot be read, or is larger than the service takes,
+    gives a sighting with its error, and the stream goes on.
 
     Args:
         url: of the service, such as http://127.0.0.1:8460.
         token: what it was started with; without it, the environment variable NEWFOUND_TOKEN.
         timeout: seconds to wait for an answer.
+
+    Raises SettingsError for what is no address or no token, and if httpx is not installed; its methods raise
+    ServiceError when the service cannot be reached or refuses, and SettingsError for what it says cannot be done.
 
     Example:
         >>> with Client("http://127.0.0.1:8460") as d:  # doctest: +SKIP
@@ -52,9 +59,16 @@ class Client:
         except ImportError:
             raise SettingsError('a client needs httpx: pip install "newfound[serve]".') from None
         token = token or os.environ.get("NEWFOUND_TOKEN")
+        if token and not (token.isascii() and token.isprintable()):
+            raise SettingsError("a service's token is printable ASCII text; the one that was given is not.")
         headers = {"X-Newfound": "1"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self.url = url.rstrip("/")
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout)
+        try:
+            self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout)
+        except httpx.InvalidURL as error:
+            raise SettingsError(f"{url!r} is no address of a service: {error}.") from None
+        if self._http.base_url.scheme not in ("http", "https") or not self._http.base_url.host:
+            raise SettingsError(f"{url!r} is no address of a service: give one such as http://127.0.0.1:8460.")
 
     def observe(
         self, source: Any, *, block: int = _AT_ONCE, again: bool = False
@@ -150,29 +164,31 @@ class Client:
         self.close()
 
     def _sent(self, verb: str, source: Any, block: int, again: bool = False) -> Iterator[Sighting]:
-        items = iter_source(source)
-        size = block if is_finite(source) else 1
-        while chunk := list(islice(items, size)):
-            sent: list[int] = []
-            images: list[tuple[str, bytes]] = []
-            errors: dict[int, str] = {}
-            for index, item in enumerate(chunk):
-                try:
-                    images.append((os.path.basename(item_name(item, index)), _bytes(item)))
-                    sent.append(index)
-                except (ImageError, MissingFileError, OSError) as error:
-                    errors[index] = str(error)
-            answers: dict[int, dict[str, Any]] = {}
-            if images:
-                key = {"Idempotency-Key": uuid.uuid4().hex}
-                told = self._ask("POST", f"/v1/{verb}", headers=key, partly=True, **_body(images, again))
-                answers = {sent[one["index"]]: one for one in told["sightings"]}
-                errors |= {sent[one["index"]]: one["error"] for one in told.get("errors", ())}
-            for index, item in enumerate(chunk):
-                if index in answers:
-                    yield _sighting(answers[index], item)
-                else:
-                    yield Sighting(item, None, None, False, None, None, error=errors.get(index, "was not answered"))
+        for images in requests(iter_source(source), block if is_finite(source) else 1):
+            answers = self._answered(verb, [image for image in images if image.error is None], again)
+            yield from (next(answers) if image.error is None else _refused(image, image.error) for image in images)
+
+    def _answered(self, verb: str, images: list[Upload], again: bool) -> Iterator[Sighting]:
+        """A sighting for each image; of what is too much for one request, half by half."""
+        if not images:
+            return
+        key = {"Idempotency-Key": uuid.uuid4().hex}
+        try:
+            told = self._ask("POST", f"/v1/{verb}", headers=key, partly=True, **body(images, again))
+        except _TooLarge as error:
+            if len(images) == 1:
+                yield _refused(images[0], f"{images[0].name} has {len(images[0].data):,} bytes: {error}")
+                return
+            for half in (images[: len(images) // 2], images[len(images) // 2 :]):
+                yield from self._answered(verb, half, again)
+            return
+        answers = {one["index"]: one for one in told["sightings"]}
+        errors = {one["index"]: one["error"] for one in told.get("errors", ())}
+        for index, image in enumerate(images):
+            if index in answers:
+                yield _sighting(answers[index], image.item)
+            else:
+                yield _refused(image, errors.get(index, "was not answered"))
 
     def _pages(self, where: str, **query: Any) -> Iterator[dict[str, Any]]:
         cursor: str | None = None
@@ -199,10 +215,14 @@ class Client:
                 time.sleep(0.2 * failures)
                 continue
             if response.status_code == 429 and time.monotonic() < until:
-                time.sleep(min(float(response.headers.get("Retry-After", 1)), 10.0))
+                after = response.headers.get("Retry-After", "")
+                time.sleep(min(float(after), 10.0) if after.isdecimal() else 1.0)  # a proxy may name a date
                 continue
-            if response.is_success or (partly and response.status_code == 422 and "sightings" in _json(response)):
-                return _json(response)
+            told = _json(response)
+            if response.is_success or (partly and response.status_code == 422 and "sightings" in told):
+                if not told:
+                    raise ServiceError(f"{self.url} does not answer as newfound's service does: is this its address?")
+                return told
             raise self._refusal(response)
 
     def _refusal(self, response: httpx.Response) -> NewfoundError:
@@ -211,6 +231,8 @@ class Client:
         words = detail if isinstance(detail, str) else json.dumps(detail)
         if response.status_code in (404, 409, 422):
             return SettingsError(words)
+        if response.status_code == 413:
+            return _TooLarge(f"{self.url} refused: {words}")
         hint = " Give the service's token." if response.status_code in (401, 403) else ""
         return ServiceError(f"{self.url} refused ({response.status_code}): {words}{hint}")
 
@@ -236,29 +258,8 @@ def _numbers(images: Iterable[Sighting | int]) -> list[int]:
     return numbers
 
 
-def _bytes(item: Any) -> bytes:
-    """An image as the bytes of a file: its own, or PNG for one in memory."""
-    if isinstance(item, (str, os.PathLike)):
-        with open(item, "rb") as file:
-            return file.read()
-    if isinstance(item, (bytes, bytearray, memoryview)):
-        return bytes(item)
-    if hasattr(item, "read"):
-        content: bytes = item.read()
-        return content
-    from newfound.images import open_image
-
-    out = io.BytesIO()
-    open_image(item).save(out, "PNG")
-    return out.getvalue()
-
-
-def _body(images: list[tuple[str, bytes]], again: bool) -> dict[str, Any]:
-    """What holds images in a request: their bytes as they are, or JSON where more is to be said."""
-    if not again:
-        return {"files": [("images", (name, data, "application/octet-stream")) for name, data in images]}
-    told = [{"name": name, "data": base64.b64encode(data).decode()} for name, data in images]
-    return {"json": {"images": told, "again": True}}
+def _refused(image: Upload, error: str) -> Sighting:
+    return Sighting(image.item, None, None, False, None, None, error=error)
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:

@@ -106,12 +106,13 @@ def fit(
     if isinstance(resolved, CreatorChoice) and resolved.epochs and (creator := resolved.make_creator()):
         creator.ready()  # rather now than after hours
     reporter = reporter if reporter and fabric.is_global_zero else Reporter()
-    folder = _prepare(out, overwrite) if fabric.is_global_zero else Path(out) if out is not None else None
     labelled = load_dataset(data)
     check_trainable(labelled)
     with together(fabric):
         model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
         model.to(fabric.device)
+        # Not before there is something to learn from, and with: a slip shall not cost the run that is there.
+        folder = _prepare(out, overwrite) if fabric.is_global_zero else Path(out) if out is not None else None
         augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
         store = TokenCache(cache)
         encoder = Encoder(model, Views(model.spec, augmentation), cache=store)

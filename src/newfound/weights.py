@@ -60,7 +60,7 @@ def load_packaged(model: nn.Module, path: Path) -> None:
 def load_file(model: nn.Module, path: Path, name: str) -> None:
     """Load a local state dict: timm's own names, or what timm's converter for this architecture understands."""
     if not path.is_file():
-        raise WeightsError(f"there is no weight file {path}.")
+        raise WeightsError(f"there is no weight file {path}: give its place with --weights PATH, or weights=PATH.")
     state = _read(path)
     if not isinstance(state, dict):
         raise WeightsError(f"{path} holds a {type(state).__name__}, not a dictionary of weights.")

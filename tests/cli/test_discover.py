@@ -66,6 +66,13 @@ def test_an_unreadable_image_a_missing_one_and_a_closed_folder_do_not_stop_the_s
     assert "3 could not be read, the first: " in result.stderr
 
 
+def test_what_names_no_image_is_answered_in_its_place(invoke, run, stream):
+    red, blue = stream / "red" / "0.png", stream / "blue" / "0.png"
+    result = invoke("discover", run, "-", "--in-memory", stdin=f"{red}\n{{no JSON\n{blue}\n{{}}\n")
+    assert result.exit_code == 3
+    assert [line["image"] for line in lines(result.stdout)] == [str(red), "{no JSON", str(blue), "{}"]
+
+
 def test_predict_keeps_nothing_new(invoke, run, stream):
     result = invoke("discover", run, stream, "--predict", "--in-memory", "--threshold", "1")
     told = lines(result.stdout)

@@ -178,8 +178,7 @@ def test_what_is_written_beside_an_image_on_stdin_comes_back(discover, stream, t
     sent = [json.dumps({"image": image, "id": 7, "tags": ["a"], "name": "mine"}), '{"picture": 1}', "{oops"]
     result = discover("-", stdin="\n".join(sent))
     assert result.exit_code == 3
-    # What is no image is told as it is read, before the block is decided.
-    wrong, broken, good = lines(result.stdout)
+    good, wrong, broken = lines(result.stdout)
     assert (good["image"], good["id"], good["tags"]) == (image, 7, ["a"])
     assert good["name"] != "mine"
     assert wrong["picture"] == 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,13 +65,35 @@ def test_a_hub_that_does_not_answer_is_not_waited_for(monkeypatch):
     assert time.monotonic() - started < 1.5
 
 
-@pytest.mark.parametrize("broken", ["file", "limit"])
+def test_all_that_an_extra_of_newfound_brings_is_named():
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    extras = re.search(r"\[project.optional-dependencies\]\n(.*?)\ndocs", project, re.DOTALL)[1]
+    for line in extras.splitlines():
+        brought = re.findall(r'"([\w-]+)', line)
+        assert set(brought) & set(doctor._OPTIONAL), line
+
+
+def test_an_entry_that_another_process_removes_is_no_problem_of_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("NEWFOUND_CACHE", str(tmp_path))
+    (tmp_path / "aa").mkdir()
+    (tmp_path / "aa" / "gone").symlink_to(tmp_path / "nowhere")  # listed, and not there when it is asked about
+    about = doctor._cache()
+    assert (about["problem"], about["bytes"]) == (None, 0)
+
+
+@pytest.mark.parametrize("broken", ["file", "limit", "home"])
 def test_a_cache_that_cannot_be_used_is_described(monkeypatch, tmp_path, broken):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
     (tmp_path / "file").write_text("in the way")
     if broken == "file":
         monkeypatch.setenv("NEWFOUND_CACHE", str(tmp_path / "file"))
-    else:
+    elif broken == "limit":
         monkeypatch.setenv("NEWFOUND_CACHE_GIB", "lots")
+    else:
+        monkeypatch.delenv("NEWFOUND_CACHE", raising=False)
+        monkeypatch.setattr("pathlib.Path.home", homeless)
     about = doctor._cache()
     assert not about["writable"]
     assert about["problem"]

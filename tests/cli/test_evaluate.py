@@ -78,3 +78,11 @@ def test_a_report_at_another_threshold_says_so(invoke, run, stream, tmp_path):
     invoke("evaluate", run, stream, "--orders", 1, "--threshold", 1, "--report", tmp_path / "open.html")
     page = (tmp_path / "open.html").read_text(encoding="utf-8")
     assert "the cut is 1.000" in page, "a discovery is shown with the cut that made it one"
+
+
+def test_a_result_that_cannot_be_written_is_shown_all_the_same(invoke, run, stream, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    result = invoke("evaluate", run, stream, "--orders", "1", "--out", tmp_path / "file" / "result.json")
+    assert result.exit_code == 1
+    assert "cannot write" in result.stderr
+    assert "Strict" in result.stdout

@@ -50,6 +50,23 @@ def test_the_categories_of_a_journal_are_listed_without_a_model(categories, kept
     assert "new-1" in categories().stdout
 
 
+def test_what_only_looks_like_a_number_names_an_image(categories, discovered):
+    assert "² is not in" in categories("move", discovered, "²", fails=True).stderr
+
+
+@pytest.mark.parametrize("words", [("categories",), ("replay",), ("journal", "info"), ("discover", "--predict")])
+def test_a_journal_that_is_not_there_is_not_made_by_looking_for_it(invoke, run, stream, tmp_path, words):
+    sources = [stream] if words[0] == "discover" else []
+    result = invoke(*words, run, *sources, "--journal", f"sqlite:///{tmp_path / 'none.db'}")
+    assert result.exit_code == 1
+    assert "there is no journal sqlite:///" in result.stderr
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_run_that_is_not_there_is_said_to_be_missing(invoke, tmp_path):
+    assert invoke("categories", tmp_path / "none").stderr == f"newfound: there is no run folder {tmp_path / 'none'}.\n"
+
+
 def test_a_name_is_given_shown_and_taken_back(categories, discovered):
     assert "is now sunflower" in categories("rename", discovered, "sunflower").stderr
     shown = categories("show", discovered, "--json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 from newfound import __version__
+from newfound.cli import _common
 from newfound.errors import DataError, NewfoundError, SettingsError
 
 COMMANDS = ("demo", "doctor", "train", "discover", "split", "evaluate", "bench")
@@ -110,6 +112,53 @@ def test_a_reader_that_leaves_is_no_error_message(labelled, tmp_path, args):
             [sys.executable, "-m", "newfound", *filled], stdout=closed, stderr=subprocess.PIPE, text=True
         )
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+def test_results_that_cannot_be_written_are_one_line(labelled, tmp_path):
+    command = [sys.executable, "-m", "newfound", "split", str(labelled), "--out", str(tmp_path), "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "newfound: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="this needs a shell of Unix")
+def test_closed_streams_are_no_error(labelled, tmp_path):
+    command = [sys.executable, "-m", "newfound", "split", str(labelled), "--out", str(tmp_path), "--json"]
+    closed = ["sh", "-c", 'exec "$@" <&- >&-', "sh", *command]
+    done = subprocess.run(closed, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"), [("utf-8", "日 caf".encode() + b"\xe9"), ("ascii", rb"\u65e5 caf\udce9")]
+)
+def test_a_name_that_cannot_be_encoded_is_no_error(monkeypatch, encoding, written):
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding))
+    _common.make_streams_usable()
+    print("日 caf\udce9", end="", flush=True)
+    assert out.getvalue() == written
+
+
+def test_a_row_of_a_table_is_one_line_whatever_is_in_it(capsys):
+    long, odd = "x" * 900, "two\nlines \x1b[31m caf\udce9"
+    _common.print_table([("image", "n"), (long, "1"), (odd, "2")])
+    *_, first, second, _ = capsys.readouterr().out.splitlines()
+    assert first.split() == [long, "1"]
+    assert second.split() == ["two\\nlines", "\\x1b[31m", "caf\\udce9", "2"]
+
+
+def test_the_name_of_a_file_cannot_colour_the_terminal(capsys):
+    _common.say("cannot read a\x1b[31m.png\nsecond line")
+    assert capsys.readouterr().err == "cannot read a\\x1b[31m.png\nsecond line\n"
+
+
+@pytest.mark.parametrize("words", [("discover", "r", "s", "--settle", "inf"), ("replay", "r", "--cut", "nan")])
+def test_a_number_that_is_not_finite_is_a_wrong_setting(invoke, words):
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert result.stderr == f"newfound: {words[-2]} {words[-1]}: give a finite number.\n"
 
 
 def test_threads_limits_pytorch_and_blas():

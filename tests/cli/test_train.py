@@ -42,6 +42,16 @@ def test_json_is_one_object_that_describes_the_run(invoke, quick, labelled, tmp_
     assert (loaded.threshold, loaded.config["settings"]["p_gen"]) == (0.6, 0.5)
 
 
+def test_a_run_finds_its_weight_file_from_any_folder(invoke, quick, labelled, tiny_weights, tmp_path, monkeypatch):
+    shutil.copy(tiny_weights("test_efficientnet"), tmp_path / "w.safetensors")
+    monkeypatch.chdir(tmp_path)
+    words = ("--method", "frozen", "--backbone", "test_efficientnet", "--weights", "w.safetensors")
+    result = invoke("train", labelled, "--out", "run", *quick, "--epochs", "0", *words)
+    assert result.exit_code == 0, result.stderr
+    monkeypatch.chdir(labelled)
+    assert newfound.load(tmp_path / "run").classes == ["blue", "green", "red"]
+
+
 def test_a_second_training_does_not_replace_the_first_unasked(invoke, quick, labelled, run):
     before = (run / "config.json").read_bytes()
     result = invoke("train", labelled, "--out", run, *quick)

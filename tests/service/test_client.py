@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 import httpx
@@ -9,8 +10,10 @@ import pytest
 from PIL import Image
 
 from newfound import Client, Sighting
+from newfound._uploads import requests
 from newfound.client import ServiceError
 from newfound.errors import SettingsError
+from newfound.service.settings import Limits
 
 
 @pytest.fixture
@@ -98,8 +101,6 @@ def test_what_cannot_be_done_is_refused_in_the_services_words(client, stream):
         client.move([Sighting("a.png", None, None, False, None, None, error="cannot be read")], 3)
 
 
-
-
 def test_what_happens_arrives_as_it_happens(client, server, stream):
     client.observe(stream[:1])
     with Client(server.url) as listening:
@@ -122,6 +123,58 @@ def test_a_lost_connection_is_tried_again_and_nothing_is_entered_twice(client, s
     assert [s.number for s in told] == [0, 1, 2]
     assert not any(s.repeated for s in told), "the answer is the one that was lost"
     assert client.status()["sightings"] == 3
+
+
+def test_images_are_sent_in_requests_that_the_service_takes(serving, tmp_path, stream):
+    with serving(tmp_path, limits=Limits(body=10_000)) as running, Client(running.url) as client:
+        huge = bytes(30 << 20)  # more than fits into the buffers on the way, so that sending it is cut short
+        told = client.observe([*stream, huge, stream[0]])
+        assert [s.number for s in told] == [*range(15), None, 0]
+        assert "image 15 has 31,457,280 bytes" in told[15].error
+        assert "10,000 bytes" in told[15].error
+        assert told[16].repeated
+
+
+def test_photos_of_many_megabytes_do_not_share_a_request():
+    photos = [bytes(6 << 20)] * 5
+    assert [len(images) for images in requests(photos, 32)] == [3, 2]
+    assert [len(images) for images in requests([b"small"] * 70, 32)] == [32, 32, 6]
+
+
+def test_what_is_no_file_is_not_waited_for(client, tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with (tmp_path / "text.png").open("w+") as text:
+        told = client.observe([tmp_path / "pipe.png", tmp_path, text])
+    assert [s.error for s in told[:1]] == [f"{tmp_path / 'pipe.png'} is not a file"]
+    assert "binary mode" in told[-1].error
+
+
+def test_any_name_of_a_file_can_be_sent(client, picture, tmp_path):
+    names = ["two\nlines.png", 'quo"te.png', os.fsdecode(b"caf\xe9.png")]
+    for number, name in enumerate(names):
+        Image.fromarray(picture(0, 50 + number)).save(tmp_path / name)
+    told = client.observe([tmp_path / name for name in names])
+    assert [(s.number, s.error) for s in told] == [(0, None), (1, None), (2, None)]
+    again = client.observe([tmp_path / name for name in names], again=True)
+    assert [(s.number, s.error) for s in again] == [(3, None), (4, None), (5, None)]
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8460", "localhost", "ftp://host", "http://", "http://[::1", ""])
+def test_what_is_no_address_is_refused_at_once(url):
+    with pytest.raises(SettingsError, match="no address of a service"):
+        Client(url)
+    with pytest.raises(SettingsError, match="token"):
+        Client("http://host", token="schlüssel")
+
+
+def test_another_kind_of_answer_is_said_to_be_one(client, monkeypatch):
+    busy = httpx.Response(429, headers={"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"})
+    page = httpx.Response(200, text="<html>log in first</html>")
+    answers = iter([busy, page])
+    monkeypatch.setattr(client._http, "request", lambda *_, **__: next(answers))
+    monkeypatch.setattr("newfound.client.time.sleep", lambda seconds: None)
+    with pytest.raises(ServiceError, match="is this its address"):
+        client.status()
 
 
 def test_a_service_that_is_not_there_or_wants_a_token_says_so(serving, tmp_path, monkeypatch):

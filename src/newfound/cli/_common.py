@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
+import re
 import shlex
 import sys
 import time
@@ -21,6 +24,16 @@ from newfound.progress import BarReporter, Reporter
 
 FAILED, MISUSED, PARTLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 _SAY_EVERY = 60.0  # seconds
+# What would move the cursor, colour the rest, or cannot be encoded: names of files may hold all of these.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def finite(parameter: typer.CallbackParam, value: float | None) -> float | None:
+    """A number as it was given. Raises SettingsError for nan and inf, which the command line takes for numbers."""
+    if value is not None and not math.isfinite(value):
+        raise SettingsError(f"{parameter.opts[0]} {value}: give a finite number.")
+    return value
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, for machines.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same result.")]
@@ -29,7 +42,8 @@ Labelled = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `newfound train --out` wrote.")]
 Threshold = Annotated[
-    float | None, typer.Option(metavar="X", help="Another cut than the run's own: a log ratio, or a cosine.")
+    float | None,
+    typer.Option(metavar="X", callback=finite, help="Another cut than the run's own: a log ratio, or a cosine."),
 ]
 Runtime = Annotated[
     str,
@@ -47,6 +61,7 @@ class CarefulGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
+            make_streams_usable()
             result = super().invoke(ctx)
             sys.stdout.flush()  # here, where a closed pipe is still handled
             return result
@@ -74,11 +89,29 @@ def _in_one_line(error: Exception) -> str:
     return f"unexpected {what} (NEWFOUND_DEBUG=1 shows where; please report it)"
 
 
+def make_streams_usable() -> None:
+    """Let no command fail over its streams: a closed one leads nowhere, and what cannot be encoded is written escaped.
+
+    Names of files need not be text. In UTF-8 their very bytes are written, so that a reader can open the file.
+    """
+    if sys.stdin is None:  # as after <&-; the number must not go to a file that is opened later
+        sys.stdin = open(os.devnull)  # noqa: SIM115  (for as long as the process lives)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        is_utf8 = sys.stdout.encoding.replace("-", "").lower() == "utf8"
+        sys.stdout.reconfigure(errors="surrogateescape" if is_utf8 else "backslashreplace")
+
+
 def flush_quietly() -> None:
-    """Flush standard output; if its reader has gone, let Python's own flush at exit find nothing to complain of."""
+    """Flush standard output; if that fails, let Python's own flush at exit find nothing to complain of.
+
+    Its reader may have gone, or its disk be full: the command has said so, and ended with an exit code.
+    """
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -93,7 +126,12 @@ def use_threads(count: int) -> None:
 
 def say(message: str) -> None:
     """A line for the person, on standard error: standard output is for results."""
-    typer.echo(message, err=True)
+    typer.echo("\n".join(map(visible, message.split("\n"))), err=True)
+
+
+def visible(text: str) -> str:
+    """Text that a terminal shows as it is: control characters, and bytes that are no text, as Python writes them."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def warn(message: str) -> None:
@@ -143,18 +181,23 @@ def print_table(rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
     """Print rows, the header first; the first `left` columns are aligned left, the others right."""
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
+
+    def shown(text: str) -> Text:  # Text: a class name may look like markup
+        return Text(visible(text))
 
     header, *body = rows
     table = Table(box=box.SIMPLE, pad_edge=False)
     for index, name in enumerate(header):
         table.add_column(Text(name), justify="left" if index < left else "right", overflow="fold")
     for row in body:
-        table.add_row(*(Text(cell) for cell in row))  # Text: a class name may look like markup
-    # Into a file or a pipe a row stays on one line, however long it is.
-    width = None if sys.stdout.isatty() else 400
-    Console(file=sys.stdout, width=width).print(table)
+        table.add_row(*map(shown, row))
+    console = Console(file=sys.stdout)
+    if not sys.stdout.isatty():  # into a file or a pipe a row stays on one line, however long it is
+        console.width = max(400, Measurement.get(console, console.options.update(width=1 << 20), table).maximum)
+    console.print(table)
 
 
 def command(*words: object) -> str:

@@ -33,6 +33,14 @@ def where_is(run: Path, journal: str | None) -> str:
     return journal or str(run / FILE)
 
 
+def may_be_there(where: str) -> bool:
+    """Whether a journal is in a file that is there, or on a server, which only opening it can ask."""
+    from newfound.journal.engines import parse
+
+    place = parse(where)
+    return place.is_file() if isinstance(place, Path) else place is not None
+
+
 @contextmanager
 def opened(run: Path, journal: str | None, *, read_only: bool = False) -> Iterator[Journal]:
     """A journal that is there.
@@ -44,7 +52,9 @@ def opened(run: Path, journal: str | None, *, read_only: bool = False) -> Iterat
     from newfound.journal import Journal
 
     where = where_is(run, journal)
-    if "://" not in where and not Path(where).is_file():
+    if not may_be_there(where):
+        if not journal and not run.is_dir():
+            raise MissingFileError(f"there is no run folder {run}.")
         raise MissingFileError(
             f"there is no journal {where}: `newfound discover {run} IMAGES` keeps one, or name it with --journal."
         )
@@ -70,4 +80,4 @@ def clock(seconds: float) -> str:
 
 def named_images(images: list[str]) -> list[Any]:
     """Images as a person names them: paths, or numbers of sightings."""
-    return [int(image) if image.isdigit() and not Path(image).exists() else image for image in images]
+    return [int(image) if image.isdecimal() and not Path(image).exists() else image for image in images]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from newfound.cli import naming
-from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print_json, print_table, say
+from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print_json, print_table, say, visible
 from newfound.cli._journal import Actor, Where, clock, curating, named_images
 from newfound.files import new_file
 
@@ -114,7 +114,8 @@ def show(
         lines = [sighting.as_dict(sighting.number or 0) for sighting in sightings]
         print_json(found.as_dict() | {"sightings": lines})
         return
-    typer.echo(f"{found.id} {found.name}: {found.origin}, {counted(found.count, 'image', 'images')} {_remark(found)}")
+    count = counted(found.count, "image", "images")
+    typer.echo(visible(f"{found.id} {found.name}: {found.origin}, {count} {_remark(found)}".rstrip()))
     rows = [("sighting", "image", "score")]
     rows += [(str(s.number), str(s.image or ""), f"{s.score:.3f}") for s in sightings]
     print_table(rows, left=2)

@@ -21,10 +21,11 @@ from newfound.cli._common import (
     Runtime,
     Threshold,
     TrunkWeights,
+    finite,
     print_json,
     say,
 )
-from newfound.cli._journal import Where, where_is
+from newfound.cli._journal import Where, may_be_there, where_is
 from newfound.errors import DataError, MissingFileError, SettingsError
 from newfound.outputs import FORMATS, LINKS, Answers, Sorter, Tally, open_output
 from newfound.remote_files import with_lists
@@ -62,7 +63,8 @@ def discover(
         bool, typer.Option("--watch", help="Each SOURCE is a folder: go on with the images that arrive in it.")
     ] = False,
     settle: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="With --watch: how long a file must not have changed.")
+        float,
+        typer.Option(min=0, metavar="SECONDS", callback=finite, help="With --watch: how long a file must not change."),
     ] = 1.0,
     video: Annotated[
         bool, typer.Option("--video", help="Each SOURCE is a video, a camera's number (0), or an address (rtsp://...).")
@@ -172,11 +174,11 @@ def discover(
         loaded = load(run, weights=weights, runtime=runtime)
         encoder = None if ray is None else stack.enter_context(RayEncoder(loaded, ray, encoders=encoders))
         discoverer = loaded.discoverer(where, threshold=None if predict else threshold, encoder=encoder)
-        stack.callback(discoverer.close)
+        stop = stack.enter_context(Stop())
+        stack.callback(discoverer.close)  # after Stop: a Ctrl-C must not come out of the middle of this
         categories = discoverer.categories()
         tally = Tally(predict, {category.id for category in categories if category.origin == "known"})
         resumed = not predict and any(category.count for category in categories)
-        stop = stack.enter_context(Stop())
         writer = stack.enter_context(open_output(output, format, resumed=resumed, overwrite=overwrite, say=say))
         done = stack.enter_context(_progress(output))
         if ray is not None:  # which tells on standard output that an encoder has died, in between the answers
@@ -225,8 +227,8 @@ def _journal(run: Path, journal: str | None, no_journal: bool, predict: bool) ->
             raise SettingsError(f"--journal {journal} and --no-journal exclude each other.")
         return None
     where = where_is(run, journal)
-    if predict and "://" not in where and not os.path.exists(where):
-        if journal is not None:
+    if predict and not may_be_there(where):
+        if journal:
             raise MissingFileError(f"there is no journal {journal}")
         return None
     return where
@@ -257,19 +259,21 @@ def _batches(
 def _decide(
     discoverer: Discoverer, batch: Iterable[Item], block: int, answers: Answers, stop: Stop, threshold: float | None
 ) -> None:
-    """Decide on a batch and hand the answers on; when asked to stop, only those of the block in hand.
+    """Decide on a batch and hand the answers on, in order; when asked to stop, only those of the block in hand.
 
     Sightings of a block are committed before the first is given, and none of them may go untold.
     """
-    handed: deque[Item] = deque()  # to the discoverer, which gives a sighting for each, in order
+    read: deque[Item] = deque()  # and not told of yet; for each without an error the discoverer gives a sighting
 
     def images() -> Iterator[Any]:
         for item in batch:
-            if item.error is not None:
-                answers.refuse(item, item.error)
-                continue
-            handed.append(item)
-            yield item.image
+            read.append(item)
+            if item.error is None:
+                yield item.image
+
+    def refuse() -> None:
+        while read and (error := read[0].error) is not None:
+            answers.refuse(read.popleft(), error)
 
     def asked() -> bool:
         return stop.asked
@@ -279,7 +283,10 @@ def _decide(
     else:
         sightings = discoverer.observe(images(), block=block, stop=asked)
     for sighting in sightings:
-        answers.add(handed.popleft(), sighting)
+        refuse()
+        answers.add(read.popleft(), sighting)
+    if not stop.asked:
+        refuse()
 
 
 @contextmanager

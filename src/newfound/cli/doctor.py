@@ -7,6 +7,7 @@ import platform
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -17,7 +18,15 @@ from newfound.errors import NewfoundError
 
 _REQUIRED = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scipy", "scikit-learn", "pillow")
 _OPTIONAL = {
+    "fastapi": "newfound serve, and a client for it",
+    "av": "newfound discover --video",
+    "pyarrow": "answers as Parquet",
+    "psycopg": "a journal in PostgreSQL",
+    "ray": "encoders in other processes and on other machines: --ray",
+    "huggingface_hub": "runs on the Hugging Face hub: newfound push",
+    "open_clip_torch": "proposals for names: newfound categories RUN name",
     "tensorboard": "training curves in TensorBoard",
+    "matplotlib": "figures of newfound bench",
     "diffusers": "the creator diffusion",
     "transformers": "the creator diffusion",
     "onnx": "newfound export, and the runtimes below",
@@ -90,16 +99,24 @@ def _devices() -> dict[str, Any]:
 def _cache() -> dict[str, Any]:
     from newfound.cache import TokenCache, default_folder
 
-    about: dict[str, Any] = {"folder": str(default_folder()), "bytes": 0, "limit": None, "problem": None}
+    about: dict[str, Any] = {"folder": "?", "bytes": 0, "limit": None, "problem": None}
     try:
+        about["folder"] = str(default_folder())
         cache = TokenCache()
         about["limit"] = cache.max_bytes
-        about["bytes"] = sum(path.stat().st_size for path in cache.folder.glob("*/*"))
+        about["bytes"] = sum(map(_size, cache.folder.glob("*/*")))
         with tempfile.TemporaryFile(dir=cache.folder):
             pass
-    except (NewfoundError, OSError) as error:
+    except (NewfoundError, OSError, RuntimeError) as error:  # RuntimeError: the user has no home, as in a container
         about["problem"] = str(error)
     return about | {"writable": about["problem"] is None}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # another process has trimmed the cache since it was listed
+        return 0
 
 
 def _backbones() -> tuple[dict[str, Any], dict[str, Any]]:

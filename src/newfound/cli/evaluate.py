@@ -78,14 +78,14 @@ def evaluate(
     )  # fmt: skip
     cache.trim()
     about["data"]["skipped"] = len(stream) - result.scores[0].samples
+    if as_json:  # before anything is written: a file that cannot be must not take the result of long work with it
+        print_json(about | result.as_dict())
+    else:
+        _print(about, result)
     if out is not None:
         write_json(out, about | result.as_dict())
     if report is not None:
         _report(report, loaded, stream, result, threshold, seed)
-    if as_json:
-        print_json(about | result.as_dict())
-    else:
-        _print(about, result)
 
 
 def _report(

@@ -121,6 +121,8 @@ def train(
         method, preset, backbone = (before[name] for name in ("method", "preset", "backbone"))
         tune_blocks, image_size = before["tune_blocks"], before["image_size"]
         learnt = _with_promoted(data, continues, journal)
+    if weights is not None and (file := Path(weights).expanduser()).is_file():
+        weights = str(file.absolute())  # the run must find it from any folder
     settings = parse_settings(setting or (), method, inspect.signature(fit).parameters)
     started = time.perf_counter()
     try:

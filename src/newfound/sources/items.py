@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from newfound.errors import DataError
+from newfound.errors import DataError, SettingsError
 from newfound.remote_files import images_at
 
 
@@ -29,10 +29,13 @@ class Item:
 def from_paths(paths: Iterable[str], extra: dict[str, Any] | None = None) -> Iterator[Item]:
     """The images of files, folders and URLs, in order; what cannot be listed gives an item with its error."""
     for path in paths:
+        if not path.strip():  # as of a variable that is not set; it would stand for the working folder
+            yield Item(None, path, extra or {}, "the path is empty")
+            continue
         try:
             for image in images_at(path):
                 yield Item(image, str(image), extra or {})
-        except DataError as error:
+        except (DataError, SettingsError) as error:  # SettingsError: what a URL's protocol needs is not installed
             yield Item(None, path, extra or {}, str(error))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -16,7 +17,8 @@ class _CutShort(KeyboardInterrupt):
 
 
 class Stop:
-    """While entered, remembers that a signal asked to stop. A second Ctrl-C raises KeyboardInterrupt, at once.
+    """While entered, remembers that a signal asked to stop. A second Ctrl-C raises KeyboardInterrupt, at once; a third
+    ends the process, whatever it is still closing: what is committed stays, as after any crash.
 
     The first signal raises nothing, except inside `wait`: an exception could come between the commit of a block and
     its answers, and Python drops one that is raised while an object is being cleaned up, as finished streams are.
@@ -26,6 +28,7 @@ class Stop:
     def __init__(self) -> None:
         self.asked = False
         self._waiting = False
+        self._leaving = False  # a second Ctrl-C has come
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Stop:
@@ -42,6 +45,9 @@ class Stop:
         if self._waiting:
             raise _CutShort
         if again and number == signal.SIGINT:  # a supervisor that repeats SIGTERM has SIGKILL for more
+            if self._leaving:  # raised once more, it would come out of the middle of some library's clean-up
+                os._exit(128 + number)
+            self._leaving = True
             raise KeyboardInterrupt
 
     def wait(self, work: Callable[[], T]) -> T | None:

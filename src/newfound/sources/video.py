@@ -51,7 +51,7 @@ def from_video(source: str, *, fps: float, asked: Callable[[], bool] = lambda: F
 
 def without_password(source: str) -> str:
     """The address as it may be shown and kept."""
-    return re.sub(r"^(\w+://)[^/@]*@", r"\1", source)
+    return re.sub(r"^(\w+://)[^/]*@", r"\1", source)  # to the last @: a password may hold one
 
 
 def _sampled(
