@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -166,6 +167,22 @@ def test_a_stream_of_unreadable_images_only_is_a_stream_of_errors(make_encoder, 
     assert block.features.shape == (0, 256)
 
 
+def test_an_image_without_a_finite_feature_is_called_by_its_place_in_the_stream(make_encoder, pictures, monkeypatch):
+    encoder, (images, _) = make_encoder(), pictures(kinds=2, each=3)
+    real, blocks = encoder.tail, itertools.count()
+
+    def tail(tokens):
+        features = real(tokens)
+        if next(blocks) == 1:  # the second block, of the images 4 and 5
+            features[1] = np.nan
+        return features
+
+    monkeypatch.setattr(encoder, "tail", tail)
+    _, positions, errors = encoder.readable(images)
+    assert positions == [0, 1, 2, 3, 4]
+    assert str(errors[5]).startswith("image 5: ")
+
+
 def test_an_empty_list_has_no_features(make_encoder):
     assert make_encoder().features([]).shape == (0, 256)
 
@@ -242,6 +259,30 @@ def test_reading_ahead_is_bounded_and_in_order():
     results.close()
 
 
+def test_what_stands_alone_is_read_on_the_thread_that_asks_and_several_are_read_on_others():
+    def readers(count: int, depth: int) -> set[int]:
+        return {thread for _, thread in _ahead(range(count), lambda _: threading.get_ident(), depth=depth)}
+
+    here = {threading.get_ident()}
+    assert readers(1, depth=128) == here
+    assert readers(3, depth=1) == here
+    assert readers(3, depth=2).isdisjoint(here)
+    assert readers(0, depth=2) == set()
+
+
+def test_with_a_depth_of_one_each_is_answered_before_the_next_is_asked_for():
+    asked: list[int] = []
+    answers = _ahead((asked.append(n) or n for n in range(3)), lambda n: -n, depth=1)
+    for n in range(3):
+        assert next(answers) == (n, -n)
+        assert asked == list(range(n + 1))
+
+
+def test_an_error_stands_in_the_place_of_an_image_that_stands_alone(make_encoder, tmp_path):
+    (block,) = make_encoder().stream([tmp_path / "gone.png"])
+    assert (block.rows, type(block.errors[0])) == ([None], MissingFileError)
+
+
 def test_an_error_of_ones_own_is_not_swallowed():
     def work(item):
         raise ZeroDivisionError(item)
@@ -253,6 +294,15 @@ def test_an_error_of_ones_own_is_not_swallowed():
 def test_half_precision_unless_it_overflows():
     assert half_or_float(torch.tensor([1.0, 60000.0])).dtype == torch.float16
     assert half_or_float(torch.tensor([1.0, 70000.0])).dtype == torch.float32
+
+
+def test_an_image_whose_tokens_overflow_costs_the_others_of_its_batch_nothing(make_encoder, monkeypatch):
+    encoder = make_encoder()
+    tokens = torch.tensor([[1.0, 2.0], [1.0, 70000.0], [0.1, 3.0]])
+    monkeypatch.setattr(encoder, "_trunk", lambda _: tokens)
+    together = encoder._tokens(torch.zeros(3))
+    assert [row.dtype for row in together] == [torch.float16, torch.float32, torch.float16]
+    assert all(torch.equal(row, half_or_float(alone)) for row, alone in zip(together, tokens, strict=True))
 
 
 def test_features_can_be_seen_from_a_centre(make_encoder, pictures):

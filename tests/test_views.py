@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from torchvision.transforms.v2 import functional as F
 
 from newfound.backbone import InputSpec
 from newfound.views import Augmentation, Views, _crop
@@ -72,6 +75,29 @@ def test_pixels_are_normalised_with_the_models_mean_and_spread():
     assert view.mean(dim=(1, 2)).tolist() == pytest.approx(expected, abs=1e-5)
     flat = Views(SPEC, PLAIN).random(plain_colour((255, 102, 0)), 0)
     assert flat.mean(dim=(1, 2)).tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 2)), min_size=3, max_size=3))
+def test_every_byte_becomes_the_very_number_that_torchvision_makes_of_it(channels):
+    mean, std = zip(*channels, strict=True)
+    every = torch.arange(256, dtype=torch.uint8).view(1, 16, 16).repeat(3, 1, 1)
+    theirs = F.normalize(F.to_dtype(every, torch.float32, scale=True), list(mean), list(std))
+    assert torch.equal(Views(dataclasses.replace(SPEC, mean=mean, std=std))._normalise(every), theirs)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="Linux lists the threads of a process")
+def test_a_thread_that_makes_views_starts_no_others():
+    spec = dataclasses.replace(SPEC, size=224)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: None).result()
+            running = len(os.listdir("/proc/self/task"))
+            pool.submit(Views(spec).centre, gradient(300, 400)).result()
+            assert len(os.listdir("/proc/self/task")) <= running
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("size", "crop_pct"), [(28, 0.875), (32, 1.0), (32, 0.9)])

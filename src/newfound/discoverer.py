@@ -208,9 +208,9 @@ class Discoverer(Curator):
     ) -> Iterator[Sighting]:
         size = block if block or is_finite(source) else 1
         for encoded in self.encoder.stream(iter_source(source), size):
-            cut = self.dictionary.threshold if threshold is None else threshold
             rows = self.keeper.predict(encoded.features, threshold) if len(encoded.features) else []
-            catalogue = self.keeper.book.catalogue
+            book = self.keeper.current  # as it was for these: to look at the journal again would cost more than telling
+            cut, catalogue = book.dictionary.threshold if threshold is None else threshold, book.catalogue
             for item, row, error in zip(encoded.items, encoded.rows, encoded.errors, strict=True):
                 if row is None:
                     yield Sighting(item, None, None, False, None, cut, error=str(error))

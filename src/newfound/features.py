@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -67,13 +68,14 @@ class Encoder:
         """Features of a stream, block by block, in order; reads two blocks ahead, and nothing in blocks of one."""
         size = block or self.batch
         pending: list[tuple[Any, Any]] = []
+        seen = 0
         for item, tokens in _ahead(items, self._tokens_or_pixels, depth=2 * size if size > 1 else 1):
             pending.append((item, tokens))
             if len(pending) == size:
-                yield self._block(pending)
-                pending = []
+                yield self._block(pending, seen)
+                pending, seen = [], seen + size
         if pending:
-            yield self._block(pending)
+            yield self._block(pending, seen)
 
     def contents(self, items: Sequence[Any]) -> list[bytes | None]:
         """The hashes of images' contents; None for one that cannot be read."""
@@ -109,7 +111,8 @@ class Encoder:
                 return None, torch.from_numpy(np.array(stored))
         return key or "", self.views.centre(open_image(item))
 
-    def _block(self, pending: list[tuple[Any, Any]]) -> Block:
+    def _block(self, pending: list[tuple[Any, Any]], seen: int) -> Block:
+        """A block of items with what was prepared of each; `seen` items of the stream came before it."""
         errors = [tokens if isinstance(tokens, NewfoundError) else None for _, tokens in pending]
         good = [i for i, error in enumerate(errors) if error is None]
         fresh = [i for i in good if pending[i][1][0] is not None]
@@ -123,7 +126,7 @@ class Encoder:
         usable = np.asarray(np.isfinite(features).all(axis=1) & features.any(axis=1))
         for i, fine in zip(good, usable, strict=True):
             if not fine:
-                name = item_name(pending[i][0], i)
+                name = item_name(pending[i][0], seen + i)
                 errors[i] = ImageError(f"{name}: the backbone {self.backbone.name} has no finite feature for it")
         rows: list[int | None] = [None] * len(pending)
         for row, i in enumerate(i for i in good if errors[i] is None):
@@ -135,7 +138,9 @@ class Encoder:
             return self.backbone.trunk(pixels.to(self.device)).float().cpu()
 
     def _tokens(self, pixels: Tensor) -> list[Tensor]:
-        return [half_or_float(row) for row in self._trunk(pixels)]
+        tokens = self._trunk(pixels)
+        small = half_or_float(tokens)
+        return list(small) if small.dtype == torch.float16 else [half_or_float(row) for row in tokens]
 
     def _unit_features(self, tokens: Tensor) -> Tensor:
         return unit(self.backbone.tail(tokens.to(self.device)).float())
@@ -205,7 +210,10 @@ def half_or_float(tokens: Tensor) -> Tensor:
 
 
 def _ahead(items: Iterable[Any], work: Callable[[Any], Any], depth: int) -> Iterator[tuple[Any, Any]]:
-    """Map in threads, in order, at most `depth` ahead; a NewfoundError becomes the item's result."""
+    """Map in threads, in order, at most `depth` ahead; a NewfoundError becomes the item's result.
+
+    What stands alone, or must be answered before the next is asked for (a depth of one), is done on this thread.
+    """
 
     def guarded(item: object) -> object:
         try:
@@ -213,10 +221,16 @@ def _ahead(items: Iterable[Any], work: Callable[[Any], Any], depth: int) -> Iter
         except (ImageError, MissingFileError) as error:
             return error
 
+    rest = iter(items)
+    first_ones = list(islice(rest, 2)) if depth > 1 else []
+    if len(first_ones) < 2:
+        for item in chain(first_ones, rest):
+            yield item, guarded(item)
+        return
     with ThreadPoolExecutor(_DECODERS) as pool:
         waiting: deque[tuple[object, Future[Any]]] = deque()
         try:
-            for item in items:
+            for item in chain(first_ones, rest):
                 waiting.append((item, pool.submit(guarded, item)))
                 if len(waiting) >= depth:
                     first, future = waiting.popleft()

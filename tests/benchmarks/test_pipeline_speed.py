@@ -57,6 +57,13 @@ def test_one_image_is_held_against_its_own_decoding_and_encoding(measure, stage)
     assert "p50 / p99" in row.detail
 
 
+def test_the_decoder_is_held_against_pillow_making_the_same_pixels(parts):
+    views = parts.encoder.views
+    for path in parts.paths:
+        bare = np.asarray(pipeline_speed.bare_view(path, views.spec))
+        assert torch.equal(views._normalise(torch.from_numpy(bare.copy()).permute(2, 0, 1)), parts.decode(path))
+
+
 def test_the_decoder_is_timed_beside_pillow():
     row = pipeline_speed.decoder(3, repeats=2, backbone=TINY)
     assert row.stage == "decoder"

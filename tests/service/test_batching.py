@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ class _Slow:
     def __init__(self) -> None:
         self.calls: list[tuple[str, list]] = []
         self.begun, self.go = threading.Event(), threading.Event()
+        self.numbers: dict[str, int] = {}
 
     def observe(self, items, *, block, again):
         return self._answer("again" if again else "observe", items)
@@ -33,7 +35,7 @@ class _Slow:
         assert self.go.wait(30)
         if "broken" in items:
             raise RuntimeError("the disk is full")
-        return [Sighting(item, 0, "a", False, 1.0, 0.5) for item in items]
+        return [Sighting(item, 0, "a", False, 1.0, 0.5, number=self.numbers.get(item)) for item in items]
 
 
 @pytest.fixture
@@ -69,6 +71,26 @@ def test_what_waits_goes_together_up_to_a_full_batch_in_the_order_of_arrival(bat
 def test_a_request_that_is_larger_than_a_batch_goes_alone(batcher, slow):
     slow.go.set()
     assert len(batcher.submit(Job(list("abcdef"))).result(30)) == 6
+
+
+def test_the_journal_is_asked_once_a_batch_when_its_sightings_were_entered(batcher, slow):
+    entered = {"a": 7, "b": 8, "c": 3}
+    asked = []
+
+    class _Journal:
+        def sightings(self, numbers):
+            asked.append(list(numbers))
+            return [SimpleNamespace(number=number, time=100.0 + number) for number in numbers]
+
+    slow.keeper = SimpleNamespace(journal=_Journal())
+    slow.numbers = entered
+    _busy(batcher, slow)
+    jobs = [Job(["a", "b"]), Job(["unreadable"]), Job(["c"])]
+    answers = [batcher.submit(job) for job in jobs]
+    slow.go.set()
+    assert [[s.number for s in answer.result(30)] for answer in answers] == [[7, 8], [None], [3]]
+    assert asked == [[7, 8, 3]]
+    assert (jobs[0].times[7], jobs[0].times[8], jobs[2].times[3]) == (107.0, 108.0, 103.0)
 
 
 def test_only_what_is_alike_goes_together(batcher, slow):

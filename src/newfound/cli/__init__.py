@@ -1,36 +1,60 @@
-"""The command `newfound`: one file a command; nothing heavy is imported before a command needs it."""
+"""The command `newfound`: one file a command; neither it nor anything heavy is imported before it is asked for."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 import typer
 
 from newfound import __version__
 from newfound._memory import keep_large_allocations
-from newfound.cli import (
-    bench_group,
-    categories,
-    demo,
-    discover,
-    doctor,
-    evaluate,
-    export,
-    journal,
-    labels,
-    push,
-    serve,
-    split,
-    train,
-)
-from newfound.cli._common import CarefulGroup, flush_quietly, use_threads
+from newfound.cli._common import flush_quietly, use_threads
+from newfound.cli._later import MARKUP, Later, LaterGroup
+
+_START, _USE, _MEASURE = "Start here", "Learn and discover", "Measure"
+
+
+class _Commands(LaterGroup):
+    listed: ClassVar[Mapping[str, Later]] = {
+        name: Later(f"newfound.cli.{where}", panel, told)
+        for name, where, panel, told in (
+            ("demo", "demo:demo", _START,
+             "See newfound learn half of the classes and discover the others; offline, in a few minutes."),
+            ("doctor", "doctor:doctor", _START,
+             "Say what works on this machine: devices, cache, and which backbones can be had."),
+            ("train", "train:train", _USE,
+             "Learn the classes of a labelled data set, so that they are recognised and others discovered."),
+            ("discover", "discover:discover", _USE,
+             "Recognise known classes and discover new ones in a stream of images, in order."),
+            ("serve", "serve:serve", _USE,
+             "Serve a run over HTTP, with a page that shows categories as they are discovered."),
+            ("push", "push:push", _USE, "Publish a run on the Hugging Face hub."),
+            ("export", "export:export", _USE,
+             "Write a run as ONNX, with what it knows and a script that needs only onnxruntime, numpy and Pillow."),
+            ("categories", "categories:app", _USE,
+             "Look at the categories of a run's journal; name, merge, split and move them."),
+            ("labels", "labels:app", _USE, "Take what was found to labelling tools, and take corrections back."),
+            ("promote", "journal:promote", _USE, "Turn named discoveries into classes to be taught."),
+            ("replay", "journal:replay", _USE,
+             "Play the recorded stream again, without touching an image; nothing is changed."),
+            ("journal", "journal:app", _USE,
+             "What was seen and decided, in order: check it, carry it to another model, erase from it."),
+            ("split", "split:split", _MEASURE, "Split a labelled data set for on-the-fly category discovery."),
+            ("evaluate", "evaluate:evaluate", _MEASURE,
+             "Score a run on a labelled stream of classes that it knows (old) and others (new)."),
+            ("bench", "bench_group:app", _MEASURE,
+             "Measure newfound on this machine, and the paper's tables and figures on your data."),
+        )
+    }  # fmt: skip
+
 
 app = typer.Typer(
     name="newfound",
-    cls=CarefulGroup,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,  # what a person should read is one line; the rest is a bug, shown as it is
 )
 
@@ -62,24 +86,6 @@ def newfound(
     """
     if threads is not None:
         use_threads(threads)
-
-
-_START, _USE, _MEASURE = "Start here", "Learn and discover", "Measure"
-app.command(rich_help_panel=_START)(demo.demo)
-app.command(rich_help_panel=_START)(doctor.doctor)
-app.command(rich_help_panel=_USE)(train.train)
-app.command(rich_help_panel=_USE)(discover.discover)
-app.command("serve", rich_help_panel=_USE)(serve.serve)
-app.command(rich_help_panel=_USE)(push.push)
-app.command(rich_help_panel=_USE)(export.export)
-app.add_typer(categories.app, name="categories", rich_help_panel=_USE)
-app.add_typer(labels.app, name="labels", rich_help_panel=_USE)
-app.command(rich_help_panel=_USE)(journal.promote)
-app.command(rich_help_panel=_USE)(journal.replay)
-app.add_typer(journal.app, name="journal", rich_help_panel=_USE)
-app.command(rich_help_panel=_MEASURE)(split.split)
-app.command(rich_help_panel=_MEASURE)(evaluate.evaluate)
-app.add_typer(bench_group.app, name="bench", rich_help_panel=_MEASURE)
 
 
 def main() -> None:

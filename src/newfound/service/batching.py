@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,13 +29,15 @@ class Stopped(Exception):
 class Job:
     """The images of one request, and what becomes of them.
 
-    Jobs that are alike in `again` and `commit` go through the encoder together.
+    Jobs that are alike in `again` and `commit` go through the encoder together. Once there is an answer, `times` has
+    the moments, by number, at which its sightings were entered.
     """
 
     items: Sequence[Any]
     commit: bool = True
     again: bool = False
     answer: Future[list[Sighting]] = field(default_factory=Future)
+    times: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def kind(self) -> tuple[bool, bool]:
@@ -134,19 +136,28 @@ class Batcher:
             return
         self._metrics.batch_size.observe(len(items))
         try:
-            sightings = iter(self._decide(batch[0], items))
+            decided = self._decide(batch[0], items)
+            times = self._times(decided)
+            sightings = iter(decided)
             answers = [[next(sightings) for _ in job.items] for job in batch]
         except BaseException as error:
             for job in batch:
                 job.answer.set_exception(error)
             return
         for job, answer in zip(batch, answers, strict=True):
+            job.times = times
             job.answer.set_result(answer)
 
     def _decide(self, like: Job, items: list[Any]) -> list[Sighting]:
         if like.commit:
             return list(self._discoverer.observe(items, block=len(items), again=like.again))
         return list(self._discoverer.predict(items, block=len(items)))
+
+    def _times(self, sightings: list[Sighting]) -> dict[int, float]:
+        """When these were entered: asked for all of a batch at once, as each question takes longer than its answer."""
+        numbers = [sighting.number for sighting in sightings if sighting.number is not None]
+        rows = self._discoverer.keeper.journal.sightings(numbers) if numbers else []
+        return {row.number: row.time for row in rows}
 
     def _count(self, images: int) -> None:
         self._waiting += images

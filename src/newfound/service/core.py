@@ -56,7 +56,7 @@ class Service:
         self.shelves = Shelves(self.discoverer, self.overview)
         self.batcher = Batcher(self.discoverer, settings.limits, self.metrics)
         self.idempotency = Idempotency()
-        self.follower = Follower(self.journal, self.overview)
+        self.follower = Follower(self.journal, self.overview, self.courtesy)
         self._space: tuple[object, Space] | None = None
         self._space_turn = threading.Lock()
 

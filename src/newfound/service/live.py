@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from newfound.errors import JournalError
 from newfound.journal.journal import Journal
 from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
+from newfound.service.courtesy import Courtesy
 from newfound.service.overview import Overview
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ _FAR_BEHIND = 5000  # a page that missed more than this is told where things sta
 class Follower:
     """Watches the journal's position, whoever writes to it, and wakes all who stream."""
 
-    def __init__(self, journal: Journal, overview: Overview) -> None:
-        self._journal, self._overview = journal, overview
+    def __init__(self, journal: Journal, overview: Overview, courtesy: Courtesy) -> None:
+        self._journal, self._overview, self._courtesy = journal, overview, courtesy
         self.position = Position(0, 0)
         self._wake = threading.Event()
         self.stopping = False
@@ -79,6 +80,7 @@ class Follower:
             except Exception:  # pages would wait in vain for a thread that has ended
                 log.exception("the journal could not be followed")
             self._wake.wait(_POLL)
+            self._courtesy.stand_back()  # first the answers, and only then the news of them
             self._wake.clear()
 
     def _tell(self) -> None:

@@ -158,7 +158,8 @@ class Overview:
                 if change["op"] == "place":
                     parts.update(change["sources"])
                     placed.update(change["sightings"])
-        return (parts | set(self._journal.place(placed).values())) - {NOWHERE}
+        now = set(self._journal.place(placed).values()) if placed else set()
+        return (parts | now) - {NOWHERE}
 
     def _read(self, part: int) -> PartFacts:
         """The facts of a part as the journal has them: the oldest sightings and the newest, by index."""

@@ -9,8 +9,8 @@ from enum import IntEnum
 from functools import partial
 from typing import Annotated, Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Header, Path, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from newfound.service import schemas, uploads
@@ -23,6 +23,7 @@ from newfound.service.views_sightings import answered, found
 from newfound.sightings import Sighting
 
 _Number = Annotated[int, Path(ge=0, le=schemas.MOST)]
+_WRITERS = 4  # threads that keep images on the disk: it is busy with fewer, and more would wake each other for nothing
 
 
 class _Size(IntEnum):
@@ -46,6 +47,7 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 def routes(service: Service, settings: Settings) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["images"])
     most = settings.limits.images
+    writers = CapacityLimiter(_WRITERS)
     answers: dict[int | str, dict[str, Any]] = {
         **schemas.errors(409, 415, 429), 422: {"model": schemas.Unreadable, "description": "Some cannot be read."},
     }  # fmt: skip
@@ -63,7 +65,7 @@ def routes(service: Service, settings: Settings) -> APIRouter:
         """
         with service.batcher.expecting() as arrived:
             given = await uploads.read(request, settings)
-            work = partial(_observe, service, given, arrived)
+            work = partial(_observe, service, writers, given, arrived)
             return await service.idempotency.once(idempotency_key, given.digest, work)
 
     @router.post(
@@ -75,8 +77,9 @@ def routes(service: Service, settings: Settings) -> APIRouter:
         with service.batcher.expecting() as arrived:
             given = await uploads.read(request, settings)
             items = [image.data for image in given.images if image.data is not None]
-            sightings = await _decided(service, Job(items, commit=False), arrived)
-        return await run_in_threadpool(_told, service, given, sightings)
+            job = Job(items, commit=False)
+            sightings = await _decided(service, job, arrived)
+        return _told(service, given, sightings, job)
 
     @router.get("/sightings/{number}/thumbnail", response_class=Response, responses=schemas.errors() | _PICTURE)
     def thumbnail(request: Request, number: _Number, size: _Size = _Size.SMALL) -> Response:
@@ -93,17 +96,19 @@ def routes(service: Service, settings: Settings) -> APIRouter:
     return router
 
 
-async def _observe(service: Service, given: uploads.Uploads, arrived: Callable[[], None]) -> Answer:
+async def _observe(
+    service: Service, writers: CapacityLimiter, given: uploads.Uploads, arrived: Callable[[], None]
+) -> Answer:
     start = time.monotonic()
     readable = [(image.data, image.name) for image in given.images if image.data is not None]
-    kept = await run_in_threadpool(service.store.keep, readable)
-    paths = [path for path, _ in kept]
-    sightings = await _decided(service, Job(paths, again=given.again), arrived)
+    kept = await to_thread.run_sync(service.store.keep, readable, limiter=writers)
+    job = Job([path for path, _ in kept], again=given.again)
+    sightings = await _decided(service, job, arrived)
     service.follower.wake()
     for (path, fresh), sighting in zip(kept, sightings, strict=True):
         if fresh and sighting.error is not None:  # no image, so nothing to keep
             path.unlink(missing_ok=True)
-    answer = await run_in_threadpool(_told, service, given, sightings)
+    answer = _told(service, given, sightings, job)
     service.metrics.observe_seconds.observe(time.monotonic() - start)
     bad = sum(sighting.error is not None for sighting in sightings) + len(given.images) - len(readable)
     repeated = sum(sighting.repeated for sighting in sightings)
@@ -127,15 +132,15 @@ async def _decided(service: Service, job: Job, arrived: Callable[[], None]) -> l
         raise Problem(503, "the service is stopping.", Retry_After="5") from None
 
 
-def _told(service: Service, given: uploads.Uploads, sightings: list[Sighting]) -> Answer:
-    """The answers in the order of the request; 422 if any image could not be read."""
+def _told(service: Service, given: uploads.Uploads, sightings: list[Sighting], job: Job) -> Answer:
+    """The answers in the order of the request; 422 if any image could not be read. It asks nothing of the journal."""
     decided = iter(sightings)
     whole = [
         Sighting(None, None, None, False, None, None, error=image.error) if image.data is None else next(decided)
         for image in given.images
     ]
     names = [_shown(sighting, image.name) for sighting, image in zip(whole, given.images, strict=True)]
-    told = answered(service, whole, names)
+    told = answered(service, whole, names, job.times)
     good = [sighting for sighting in told if sighting["error"] is None]
     bad = [
         {"index": sighting["index"], "image": sighting["image"], "error": _error(source, sighting)}

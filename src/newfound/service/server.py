@@ -39,7 +39,8 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         family = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family[0], family[1])
+        # With its protocol, or asyncio would let the end of an answer wait for the client to confirm the beginning.
+        bound = socket.socket(*family[:3])
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(family[4])
     except (OSError, OverflowError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,10 +59,10 @@ class Teller:
         }
 
 
-def answered(service: Service, sightings: Sequence[Sighting], names: Sequence[str | None]) -> list[dict[str, Any]]:
-    """What `observe` or `predict` has said, in the order of the request."""
-    numbers = [sighting.number for sighting in sightings if sighting.number is not None]
-    times = {row.number: row.time for row in service.journal.sightings(numbers)}
+def answered(
+    service: Service, sightings: Sequence[Sighting], names: Sequence[str | None], times: Mapping[int, float]
+) -> list[dict[str, Any]]:
+    """What `observe` or `predict` has said, in the order of the request; `times` by number, of those entered."""
     told = []
     for index, (sighting, name) in enumerate(zip(sightings, names, strict=True)):
         below = sighting.score is not None and sighting.cut is not None and sighting.score < sighting.cut

@@ -1,0 +1,68 @@
+"""A server answers at once, and keeps what was sent whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import time
+from functools import partial
+from urllib.parse import urlsplit
+
+import pytest
+
+from newfound.errors import DataError
+from newfound.service.images_store import _write
+
+
+def test_the_end_of_an_answer_does_not_wait_until_its_beginning_was_confirmed(quiet):
+    at = urlsplit(quiet.url)
+    took = []
+    with socket.create_connection((at.hostname, at.port), timeout=30) as client, client.makefile("rb") as answers:
+        for _ in range(20):
+            start = time.perf_counter()
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n" % at.netloc.encode())
+            head = b"".join(iter(answers.readline, b"\r\n"))
+            answers.read(int(head.lower().partition(b"content-length:")[2].split()[0]))
+            took.append(time.perf_counter() - start)
+    # A client's system confirms after 40 ms at the earliest what it has nothing to say to.
+    assert min(took[5:]) < 0.03
+
+
+def test_the_news_of_a_sighting_come_after_the_answer(server, picture, monkeypatch):
+    service = server.service
+    monkeypatch.setattr(service.courtesy, "stand_back", partial(service.courtesy.stand_back, most=30))
+    with service.courtesy.answering():
+        time.sleep(0.6)  # whatever the follower has begun, it now stands back
+        service.discoverer.observe([picture(3, 1)])
+        service.follower.wake()
+        time.sleep(0.2)
+        assert service.follower.position.sightings == 0
+    until = time.monotonic() + 30
+    while service.follower.position.sightings == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert service.follower.position.sightings == 1
+
+
+def test_a_file_is_written_whole_into_a_folder_that_was_not_there(tmp_path):
+    path = tmp_path / "ab" / "photo.jpg"
+    _write(path, b"first")
+    _write(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_file_that_cannot_be_written_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, step):
+    path = tmp_path / "photo.jpg"
+    _write(path, b"before")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(DataError, match=r"cannot write .*photo\.jpg: No space left"):
+        _write(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
