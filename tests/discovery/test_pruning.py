@@ -17,7 +17,7 @@ from plain_prototypes import (
     with_wrong_products,
 )
 
-from newfound.discovery import PrototypeDictionary, _found, _outline_search
+from newfound.discovery import PrototypeDictionary, _filter, _found, _outline_search
 from newfound.discovery._exact import Similarity
 from newfound.discovery._found import sweep
 from newfound.discovery._outline import Outline
@@ -34,6 +34,23 @@ def always():
             patch.setattr(Pruning, name, value)
         patch.setattr(Pruning, "ready", lambda self, size: self.outline is not None)
         patch.setattr(PrototypeDictionary, "_sweep_from", 1)
+        yield
+
+
+@contextmanager
+def wrong_pairs(seed: int):
+    """Inside, products of pairs are wrong by anything up to the bound."""
+    rng = np.random.default_rng(seed)
+
+    def paired(a, b, out=None):
+        room = _filter.bound(a.shape[1]) - 2.0**-24  # the rest is for rounding to float32
+        exact = (a.astype(np.float64) * b).sum(axis=1)
+        out = np.empty(len(a), np.float32) if out is None else out
+        out[:] = exact + room * rng.choice([-1.0, 1.0], exact.shape)
+        return out
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_filter, "paired", paired)
         yield
 
 
@@ -66,8 +83,34 @@ def test_a_pruned_search_equals_the_plain_loop_bit_for_bit(stream, variant, cuts
 @settings(max_examples=40, deadline=None)
 @given(streams(), variants, st.integers(1, 9), st.integers(0, 2), st.integers(0, 2**32 - 1))
 def test_a_pruned_search_with_any_filter_within_its_bound_gives_the_same_answers(stream, variant, rows, up, seed):
-    with always():
+    with always(), wrong_pairs(seed):
         with_wrong_products(seed, check_against_the_plain_loop, stream, variant, (), rows, up)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 6), st.integers(0, 9), st.integers(0, 2**32 - 1))
+def test_what_reaches_its_rows_limit_is_found_row_by_row(rows, columns, seed):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-2, 3, (rows, columns)).astype(np.float32)
+    values[values == -2] = -np.inf
+    limits = rng.integers(-2, 3, rows).astype(np.float32)
+    expected = [(i, j) for i in range(rows) for j in range(columns) if values[i, j] >= limits[i]]
+    assert list(zip(*(part.tolist() for part in _filter.reaching(values, limits)), strict=True)) == expected
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_pairs_seen_one_by_one_leave_the_best_that_whole_rows_would(k):
+    rng = np.random.default_rng(k)
+    samples = kind_of("random", rng, 5, 8)
+    products = rng.standard_normal((5, 12)).astype(np.float32)
+    whole, single = _found.Best(samples, k), _found.Best(samples, k)
+    whole.see(slice(None), products)
+    first = rng.random((5, 12)) < 0.5
+    first[2] = False  # a sample that has none
+    for some in (first, np.zeros_like(first), ~first):
+        i, j = np.nonzero(some)
+        single.see_pairs(i, products[i, j])
+    assert single.cuts().tolist() == whole.cuts().tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,7 +154,7 @@ def test_no_similarity_is_above_its_upper_bound_and_the_slack(kind, dimension):
     near, parts = outline.view(samples)
     members = outline.rows(np.arange(400))
     assert sorted(members.tolist()) == list(range(400))
-    cells = outline.cell_of(np.arange(400))
+    cells = outline.owners(0, outline.cells)
     i, j = np.divmod(np.arange(60 * 400), 400)
     exact = Similarity(dimension)(samples, i, rows, members[j]).reshape(60, 400)
     there = exact > -1.0  # what was clipped to -1 is never ruled out by a cut

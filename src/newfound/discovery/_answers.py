@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,16 @@ class Pairs:
         order = np.lexsort((rows, -scores, at))
         return cls(at[order], rows[order], scores[order])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Pairs], questions: Sequence[int]) -> Pairs:
+        """Pairs of so many questions each, one after the other."""
+        firsts = np.cumsum([0, *questions[:-1]]).tolist()
+        return cls(
+            np.concatenate([part.at + first for part, first in zip(parts, firsts, strict=True)]),
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+        )
+
     def only(self, which: NDArray[np.bool_]) -> Pairs:
         """The pairs of the questions that are marked, numbered anew; questions beyond the marks have none."""
         number = np.cumsum(which) - 1
@@ -50,7 +61,8 @@ class Pairs:
 class Answers:
     """The answers to a block, written into the rows of ``into`` from ``start`` on.
 
-    Those that are put here are written down many at a time, with the evidence as it was when they were put.
+    They are written down many at a time. Those that are put here, one by one, are scored then, with the evidence as it
+    was when they were put.
     """
 
     def __init__(self, into: Decisions, start: int, readings: Float32s, evidence: tuple[Evidence, Evidence], ids: Ints,
@@ -60,6 +72,7 @@ class Answers:
         self._threshold, self._temperature = threshold, temperature
         self.k = into.runners_up_category.shape[1] + 1
         self._rows = np.empty((2, _PAIRS), np.int64)  # of categories, and the same or, if they have changed, ~former
+        self._added: list[tuple[Ints, Ints, NDArray[np.bool_], Pairs, Pairs]] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -85,27 +98,44 @@ class Answers:
         if end + LEADING * len(self._rivals) >= 2 * _PAIRS:
             self.write()
 
-    def keep(self, row: int) -> None:
-        """Keeps what answers that are not written yet need of a category that is about to change."""
-        if row in self._named:
+    def add(self, i: Ints, rows: Ints, created: NDArray[np.bool_], pairs: Pairs, rivals: Pairs) -> None:
+        """Answers the readings ``i`` with rows (``created``: they found them), and the scores of what mattered to
+        each: the pairs' questions are numbered as ``i`` is."""
+        self._added.append((i, rows, created, pairs, rivals))
+
+    def keep(self, rows: Iterable[int]) -> None:
+        """Keeps what answers that are not scored yet need of categories that are about to change."""
+        for row in self._named.intersection(rows):
             sources, evidence = self._rows[1, : self._end], self._categories
             sources[sources == row] = ~len(self._former)
             self._former.append((evidence.weights[row].copy(), evidence.counts.item(row), evidence.odds.item(row)))
             self._named.discard(row)
 
     def write(self) -> None:
-        """Writes down all that was put here so far."""
+        """Writes down all answers so far."""
         if self._waiting:
-            i, rows, created, new, sizes, rivals = (np.array(column) for column in zip(*self._waiting, strict=True))
-            each = np.arange(len(i))
-            at, others = np.repeat(each, sizes), np.repeat(each, rivals)
-            waiting = np.concatenate(self._rivals)
-            scores = self._candidates.scores(self._readings, i[others], waiting)
-            self.write_down(
-                i, rows, created,
-                Pairs.ranked(at, self._rows[0, : self._end], self._scores(i[at]) - new[at]),
-                Pairs.ranked(others, waiting, scores - new[others]),
+            self._add_waiting()
+        if self._added:
+            i, rows, created, pairs, rivals = zip(*self._added, strict=True)
+            sizes = [len(part) for part in i]
+            self._write_down(
+                np.concatenate(i), np.concatenate(rows), np.concatenate(created),
+                Pairs.joined(pairs, sizes), Pairs.joined(rivals, sizes),
             )  # fmt: skip
+            self._added.clear()
+
+    def _add_waiting(self) -> None:
+        """Scores what was put here one by one."""
+        i, rows, created, new, sizes, rivals = (np.array(column) for column in zip(*self._waiting, strict=True))
+        each = np.arange(len(i))
+        at, others = np.repeat(each, sizes), np.repeat(each, rivals)
+        waiting = np.concatenate(self._rivals)
+        scores = self._candidates.scores(self._readings, i[others], waiting)
+        self.add(
+            i, rows, created,
+            Pairs.ranked(at, self._rows[0, : self._end], self._scores(i[at]) - new[at]),
+            Pairs.ranked(others, waiting, scores - new[others]),
+        )  # fmt: skip
         self._clear()
 
     def _scores(self, at: Ints) -> Float64s:
@@ -121,7 +151,7 @@ class Answers:
         scores[~same] = ratios + odds[which]
         return scores
 
-    def write_down(self, i: Ints, rows: Ints, created: NDArray[np.bool_], pairs: Pairs, rivals: Pairs) -> None:
+    def _write_down(self, i: Ints, rows: Ints, created: NDArray[np.bool_], pairs: Pairs, rivals: Pairs) -> None:
         """Writes the answers to the readings ``i`` down, with the scores of what mattered to them."""
         into, places = self._into, self._start + i
         assert into.probability is not None

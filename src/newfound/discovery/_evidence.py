@@ -41,10 +41,13 @@ class Grown:
     sums: Float64s
     numbers: Ints  # counts and members
     weights: Float64s
+    fast: Float32s
     scalars: Float64s
 
     def __getitem__(self, which: Any) -> Grown:
-        return Grown(self.sums[which], self.numbers[which], self.weights[which], self.scalars[which])
+        return Grown(
+            self.sums[which], self.numbers[which], self.weights[which], self.fast[which], self.scalars[which]
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.sums)
@@ -111,21 +114,24 @@ class Evidence:
         step = chunk_rows(self.model.dimension)
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
-            self._put(some, *self._derive(self.sums[some], self._numbers.view[some]))
+            self._put(some, self._derive(self.sums[some], self._numbers.view[some]))
 
-    def _derive(self, sums: Float64s, numbers: Ints) -> tuple[Float64s, Float64s]:
-        """The weights and scalars of categories with these sums, counts and members."""
+    def _derive(self, sums: Float64s, numbers: Ints) -> Grown:
+        """All that follows for categories with these sums, counts and members."""
         model, (counts, members) = self.model, numbers.T
         levels = model.levels(counts)
         weights = model.weights(sums, counts)
-        odds = np.array([self.prior.of(n) for n in members.tolist()])
-        offsets = model.constant[levels] - np.einsum("ij,ij,ij->i", model.half[levels], weights, weights) + odds
-        lengths = np.sqrt(np.einsum("ij,ij->i", weights, weights))
-        return weights, np.stack([odds, offsets, lengths], axis=1)
+        scalars = np.empty((len(sums), 3))
+        scalars[:, 0] = [self.prior.of(n) for n in members.tolist()]
+        bent = model.half[levels]
+        bent *= weights
+        scalars[:, 1] = model.constant[levels] - np.einsum("ij,ij->i", bent, weights) + scalars[:, 0]
+        scalars[:, 2] = np.sqrt(np.einsum("ij,ij->i", weights, weights))
+        return Grown(sums, numbers, weights, weights.astype(np.float32), scalars)
 
-    def _put(self, rows: Ints, weights: Float64s, scalars: Float64s) -> None:
-        self._weights.view[rows] = self._fast.view[rows] = weights
-        self._scalars.view[rows] = scalars
+    def _put(self, rows: Ints, derived: Grown) -> None:
+        self._weights.view[rows], self._fast.view[rows] = derived.weights, derived.fast
+        self._scalars.view[rows] = derived.scalars
         self._changed.view[rows] = True
 
     def refresh_row(self, row: int) -> None:
@@ -158,36 +164,36 @@ class Evidence:
     def append(self, total: Any, count: int) -> int:
         """Adds a category of ``count`` readings with this sum, and returns its row."""
         row = len(self)
-        self._sums.append(total[None])
-        self._numbers.append(np.array([[count, count]]))
         self._lengthen(1)
+        self._sums.view[row], self._numbers.view[row] = total, count
         self.refresh_row(row)
         return row
 
     def _lengthen(self, rows: int) -> None:
-        for derived in (self._weights, self._fast, self._scalars):
-            derived.append(np.zeros((rows, 1)))
-        self._changed.append(np.ones(rows, bool))
+        for column in (self._sums, self._numbers, self._weights, self._fast, self._scalars, self._changed):
+            column.extend(rows)
 
     def grown(self, rows: Ints, readings: Float32s, learning: NDArray[np.bool_]) -> Grown:
         """What the rows, each by itself, become with one more reading, as evidence if ``learning``; -1: a new one."""
-        sums, old = readings.astype(np.float64), rows >= 0
+        sums, old = readings.astype(np.float64), np.flatnonzero(rows >= 0)
         numbers = np.ones((len(rows), 2), np.int64)
-        numbers[old] = self._numbers.view[rows[old]]
-        numbers[old] += np.stack([learning[old], np.ones(old.sum(), bool)], axis=1)
-        before = self.sums[rows[old]]
-        sums[old] = np.where(learning[old, None], before + sums[old], before)
-        return Grown(sums, numbers, *self._derive(sums, numbers))
+        numbers[old] += self._numbers.view[rows[old]]
+        if len(old) == len(rows):  # which is common, and spares two copies
+            sums += self.sums[rows]
+        else:
+            sums[old] += self.sums[rows[old]]
+        still = old[~learning[old]]
+        sums[still] = self.sums[rows[still]]
+        numbers[still, 0] -= 1
+        return self._derive(sums, numbers)
 
     def grow(self, rows: Ints, grown: Grown) -> None:
         """Makes the rows what they have become; those beyond the last one are new, without a gap, ascending."""
         added = int(np.count_nonzero(rows >= len(self)))
         if added:
-            self._sums.append(np.zeros((added, 1)))
-            self._numbers.append(np.zeros((added, 1), np.int64))
             self._lengthen(added)
         self._sums.view[rows], self._numbers.view[rows] = grown.sums, grown.numbers
-        self._put(rows, grown.weights, grown.scalars)
+        self._put(rows, grown)
 
     def scores(self, readings: Float32s, at: Ints, rows: Ints) -> Float64s:
         """The canonical log ratios of ``readings[at]`` with ``rows``, pair by pair, with their shares of the prior."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from newfound.discovery._exact import UNIT_TOLERANCE, Float32s
+from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Ints
 
 _BELOW_ALL = -2.0  # below every product of unit rows, above the -inf of entries that do not count
 
@@ -12,6 +12,11 @@ _BELOW_ALL = -2.0  # below every product of unit rows, above the -inf of entries
 def products(a: Float32s, b: Float32s, out: Float32s | None = None) -> Float32s:
     """The inner products of all rows of ``a`` with all rows of ``b``, in whatever order suits the library."""
     return np.matmul(a, b.T, out=out)
+
+
+def paired(a: Float32s, b: Float32s, out: Float32s | None = None) -> Float32s:
+    """The inner products of the rows of ``a`` with those of ``b``, row by row."""
+    return np.einsum("ij,ij->i", a, b, out=out)
 
 
 def bound(dimension: int) -> float:
@@ -24,6 +29,13 @@ def bound(dimension: int) -> float:
     """
     errors = (dimension + 2) * 2.0**-24
     return errors / (1.0 - errors) * (1.0 + UNIT_TOLERANCE) ** 2
+
+
+def reaching(values: Float32s, limits: Float32s) -> tuple[Ints, Ints]:
+    """The rows and columns of the ``values`` ``[n, m]`` that reach their row's limit, row by row."""
+    # Looked for in one dimension, which takes a small part of the time that two take.
+    rows, columns = np.divmod(np.flatnonzero(values >= limits[:, None]), max(1, values.shape[1]))
+    return rows, columns
 
 
 def floor_for(value: float) -> float:

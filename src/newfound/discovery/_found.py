@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,30 +30,20 @@ class Found:
 
 
 class Best:
-    """The k largest products of every sample so far, and what follows from them.
-
-    ``least`` are cuts that are known from elsewhere.
-    """
+    """The k largest products of every sample so far, and what follows from them."""
 
     def __init__(self, samples: Float32s, k: int) -> None:
         self.k = k
-        self.least: Float64s = np.full(len(samples), -2.0)
         self.bound = _filter.bound(samples.shape[1])
         self._best = np.full((len(samples), k), -np.inf, np.float32)
-
-    def copy(self) -> Best:
-        """Another that has seen the same."""
-        twin = copy.copy(self)
-        twin._best = self._best.copy()
-        return twin
 
     def first(self, count: int) -> Best:
         """That of the first samples only."""
         twin = copy.copy(self)
-        twin._best, twin.least = self._best[:count], self.least[:count]
+        twin._best = self._best[:count]
         return twin
 
-    def see(self, some: Ints | slice, products: Float32s) -> None:
+    def see(self, some: slice, products: Float32s) -> None:
         """Takes products of some samples into account, ``[sample, prototype]``, each prototype once."""
         both = np.concatenate([self._best[some], products], axis=1)
         if self.k == 1:
@@ -60,24 +51,27 @@ class Best:
         else:
             self._best[some] = np.partition(both, both.shape[1] - self.k, axis=1)[:, -self.k :]
 
-    def see_one(self, i: int, products: Float32s) -> None:
-        """The same for one sample, ``[prototype]``."""
-        if self.k > 1:
-            self.see(slice(i, i + 1), products[None])
-        elif products.size:
-            self._best[i, 0] = max(self._best[i, 0], products.max())
+    def see_pairs(self, samples: Ints, products: Float32s) -> None:
+        """The same for single products of samples (ascending)."""
+        if self.k == 1:
+            np.maximum.at(self._best[:, 0], samples, products)
+            return
+        some, starts = np.unique(samples, return_index=True)
+        bounds = itertools.pairwise([*starts.tolist(), len(samples)])
+        for i, (start, stop) in zip(some.tolist(), bounds, strict=True):
+            self.see(slice(i, i + 1), products[None, start:stop])
 
-    def cuts(self, some: slice = slice(None)) -> Float64s:
+    def cuts(self) -> Float64s:
         """What the similarities of k prototypes reach; -2, below all, where there are fewer."""
-        kth = self._best[some].min(axis=1).astype(np.float64)
-        return np.maximum(self.least[some], np.where(kth > -np.inf, np.clip(kth, -1.0, 1.0) - self.bound, -2.0))
+        kth = self._best.min(axis=1).astype(np.float64)
+        return np.where(kth > -np.inf, np.clip(kth, -1.0, 1.0) - self.bound, -2.0)
 
-    def floors(self, some: slice = slice(None)) -> Float32s:
+    def floors(self) -> Float32s:
         """What the product of a prototype whose similarity reaches the cut is at least.
 
         As :func:`_filter.floor_for`, rounded down: float32 must not lose what float64 would keep.
         """
-        values = self.cuts(some) - self.bound
+        values = self.cuts() - self.bound
         return np.nextafter(np.where(values > -1.0, values, -2.0).astype(np.float32), np.float32(-np.inf))
 
 
@@ -88,15 +82,9 @@ class Held:
         self._triples = [NO_TRIPLES]
         self.count = 0
 
-    def add(self, samples: Ints, rows: Ints, products: Float32s, floors: Float32s) -> None:
-        """Those of the products ``[sample, row]`` that reach the sample's floor."""
-        i, j = np.nonzero(products >= floors[:, None])
-        self._triples.append((samples[i], rows[j] if rows.ndim == 1 else rows[i, j], products[i, j]))
-        self.count += len(i)
-
-    def put(self, sample: int, rows: Ints, products: Float32s) -> None:
-        """Some of one sample, whether they matter or not."""
-        self._triples.append((np.full(len(rows), sample), rows, products))
+    def put(self, samples: Ints, rows: Ints, products: Float32s) -> None:
+        """Some more, whether they matter or not."""
+        self._triples.append((samples, rows, products))
         self.count += len(rows)
 
     def drop(self, best: Best) -> Ints:
@@ -140,8 +128,10 @@ def sweep(samples: Float32s, prototypes: Float32s, k: int, lane: int, most: int 
         peaks = lanes.max(axis=2)
         best.see(slice(None), peaks)
         floors = best.floors()
-        i, j = np.nonzero(peaks >= floors[:, None])
-        held.add(i, start + j[:, None] * lane + np.arange(lane), lanes[i, j], floors[i])
+        i, j = _filter.reaching(peaks, floors)
+        some = lanes[i, j]
+        which, column = _filter.reaching(some, floors[i])
+        held.put(i[which], start + j[which] * lane + column, some[which, column])
         last = start + step >= size
         if held.count > most or last:
             fitting = fit(held.drop(best), most if last else most // 2)

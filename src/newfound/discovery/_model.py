@@ -55,7 +55,9 @@ class Model:
     def weights(self, sums: Float64s, counts: Ints) -> Float64s:
         """b for categories with these sums of readings and numbers of members."""
         levels = self.levels(counts)
-        return sums * (levels / counts)[:, None] * self.pull[levels]
+        weights = sums * (levels / counts)[:, None]
+        weights *= self.pull[levels]
+        return weights
 
     def log_ratios(self, readings: Float32s, at: Ints, weights: Float64s, which: Ints, levels: Ints) -> Float64s:
         """The log ratios of ``readings[at]`` and categories with ``weights[which]``: functions of each pair alone.

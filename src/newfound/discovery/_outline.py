@@ -134,13 +134,17 @@ class Outline:
         """The first column of a cell: columns are prototypes in the order of the cells."""
         return int(self._starts[cell])
 
+    def starts(self, cells: Ints) -> Ints:
+        """Those of several cells."""
+        return self._starts[cells]
+
     def rows(self, columns: Ints) -> Ints:
         """The rows of the prototypes that columns stand for."""
         return self._order[columns]
 
-    def cell_of(self, columns: Ints) -> Ints:
-        """The cells of columns."""
-        return np.searchsorted(self._starts, columns, side="right") - 1
+    def owners(self, first: int, last: int) -> Ints:
+        """The cells of the columns of cells in a row."""
+        return np.repeat(np.arange(first, last), self.sizes[first:last])
 
     def upper(self, first: int, last: int, parts: Float32s) -> Float32s:
         """Upper bounds, less the slack and x.c, of the products of samples with the columns of cells in a row."""

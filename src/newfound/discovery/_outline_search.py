@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +12,6 @@ from newfound.discovery._exact import Float32s, Float64s, Ints
 from newfound.discovery._found import MOST_HELD, NO_TRIPLES, Best, Found, Held, fit, sweep
 from newfound.discovery._outline import Outline
 
-_LEADING = 16  # prototypes that are compared first, to know which of the others still matter
 _FIRST = 64  # prototypes of the nearest cell that are compared before there are any bounds
 _AT_ONCE = 1 << 21  # bounds, 8 MB
 _FETCHED = 128  # prototypes at a time: they stay in the cache, in memory that is used again
@@ -36,7 +34,8 @@ class OutlineSearch:
         self._outline, self._samples, self._prototypes = outline, samples, prototypes
         self._near, self._parts = outline.view(samples)
         self._best, self._held = Best(samples, k), Held()
-        self._memory = np.empty((_FETCHED, samples.shape[1]), np.float32)
+        self._some_moved = bool(outline.is_loose.any())
+        self._memory = np.empty((2, _FETCHED, samples.shape[1]), np.float32)
         self.cost = cost_in_full(len(samples), *outline.centres.shape) + 2.0 * samples.size * outline.directions
 
     def run(self, most: float, lane: int) -> Found | None:
@@ -45,18 +44,16 @@ class OutlineSearch:
         if len(rows) < len(self._samples):
             return None
         self._best.see(slice(None), tail.products)
-        cuts = self._first_cuts()
-        pairs = self._pairs(cuts, most)
+        firsts = self._compare_firsts()
+        pairs = self._pairs(self._best.cuts(), most)
         if pairs is None:
             return None
-        self._best.least = cuts
-        self._held.add(np.arange(len(rows)), rows, tail.products, self._best.floors())
+        which, place = _filter.reaching(tail.products, self._best.floors())
+        self._held.put(which, rows[which, place], tail.products[which, place])
         samples, columns, uppers = pairs
-        order = np.argsort(samples, kind="stable")
-        columns, uppers = columns[order], uppers[order]
-        starts = np.searchsorted(samples[order], np.arange(len(rows) + 1))
-        for i, (start, stop) in enumerate(itertools.pairwise(starts.tolist())):
-            self._compare(i, columns[start:stop], uppers[start:stop])
+        left = (columns < firsts[samples, 0]) | (columns >= firsts[samples, 1])
+        order = np.flatnonzero(left)[np.argsort(samples[left], kind="stable")]
+        self._compare(samples[order], columns[order], uppers[order])
         if fit(self._held.drop(self._best), MOST_HELD) < len(rows):
             return None
         return self._held.found(self._best)
@@ -71,13 +68,16 @@ class OutlineSearch:
         found = sweep(self._samples, some, self._best.k, lane)
         return found, np.append(loose, -1)[found.rows]
 
-    def _first_cuts(self) -> Float64s:
-        """What k prototypes of each sample reach, going by the cell whose centre is nearest."""
+    def _compare_firsts(self) -> Ints:
+        """Every sample with prototypes of the cell whose centre is nearest; their first and last columns, the last not
+        included."""
         nearest = np.where(self._outline.sizes > 0, self._near, -np.inf).argmax(axis=1)
-        first = self._best.copy()
-        for i, cell in enumerate(nearest.tolist()):
-            first.see_one(i, self._products(i, self._outline.members(cell)[:_FIRST])[1])
-        return first.cuts()
+        counts = np.minimum(_FIRST, self._outline.sizes[nearest])
+        starts = self._outline.starts(nearest)
+        ends = np.cumsum(counts)
+        samples = np.repeat(np.arange(len(counts)), counts)
+        self._see(samples, np.arange(len(samples)) + (starts - ends + counts)[samples])
+        return np.stack([starts, starts + counts], axis=1)
 
     def _first_cost(self) -> float:
         return self._cost_of(_FIRST * len(self._samples))
@@ -101,11 +101,11 @@ class OutlineSearch:
         found, held = [NO_TRIPLES], 0
         for some, first, last in self._pieces(open_):
             near = self._near[some, first:last]
-            upper = outline.upper(first, last, self._parts[some])
-            at = np.flatnonzero(upper >= np.repeat(limits[some] - near, outline.sizes[first:last], axis=1))
+            upper, owners = outline.upper(first, last, self._parts[some]), outline.owners(first, last) - first
+            # mode="clip" only spares np.take a check: every index is in range.
+            at = np.flatnonzero(upper >= np.take(limits[some] - near, owners, axis=1, mode="clip"))
             i, column = np.divmod(at, upper.shape[1])
-            column += outline.start(first)
-            found.append((some[i], column, upper.ravel()[at] + near[i, outline.cell_of(column) - first]))
+            found.append((some[i], column + outline.start(first), upper.ravel()[at] + near[i, owners[column]]))
             held += len(at)
             self.cost += cost_in_full(len(upper), upper.shape[1], outline.directions + 1) + _BOUND * upper.size + _STEP
             if self.cost + self._cost_of(held) > most or held > MOST_HELD:
@@ -123,33 +123,39 @@ class OutlineSearch:
 
     def _cost_of(self, pairs: float) -> float:
         """What the products of so many pairs cost."""
-        return _READ * self._samples.shape[1] * pairs + 2.0 * _STEP * len(self._samples)
+        return _READ * self._samples.shape[1] * pairs + 2.0 * _STEP
 
-    def _compare(self, i: int, columns: Ints, uppers: Float32s) -> None:
-        """Sample ``i`` with columns: those of the highest bounds first, then as many as still matter."""
-        count = max(_LEADING, self._best.k)
-        if len(columns) > count:
-            order = np.argpartition(uppers, len(uppers) - count)
-            self._see(i, columns[order[-count:]])
-            order = order[:-count]
-            limit = self._outline.limits(self._best.cuts(slice(i, i + 1)))
-            columns = columns[order[uppers[order] >= limit]]
-        if columns.size:
-            self._see(i, columns)
+    def _compare(self, samples: Ints, columns: Ints, uppers: Float32s) -> None:
+        """Samples (ascending) with columns: those of high bounds first, then as many of the others as still matter."""
+        highest = np.full(len(self._samples), -np.inf, np.float32)
+        np.maximum.at(highest, samples, uppers)
+        high = uppers >= ((self._outline.limits(self._best.cuts()) + highest) / 2)[samples]
+        self._see(samples[high], columns[high])
+        left = ~high & (uppers >= self._outline.limits(self._best.cuts())[samples])
+        self._see(samples[left], columns[left])
 
-    def _see(self, i: int, columns: Ints) -> None:
-        rows, products = self._products(i, self._outline.rows(columns))
-        self._best.see_one(i, products)
-        self._held.put(i, rows, products)
+    def _see(self, samples: Ints, columns: Ints) -> None:
+        """Takes the products of samples (ascending) with columns into account, pair by pair, but for what has moved."""
+        rows = self._outline.rows(columns)
+        if self._some_moved:
+            there = ~self._outline.is_loose[rows]
+            samples, rows = samples[there], rows[there]
+        products = self._products(samples, rows)
+        self._best.see_pairs(samples, products)
+        self._held.put(samples, rows, products)
 
-    def _products(self, i: int, rows: Ints) -> tuple[Ints, Float32s]:
-        """Those of the rows that have not moved, and the products of sample ``i`` with them."""
-        rows = rows[~self._outline.is_loose[rows]]
-        self.cost += _STEP + float(_READ) * len(rows) * self._samples.shape[1]
-        products, sample = np.empty(len(rows), np.float32), self._samples[i : i + 1]
+    def _products(self, samples: Ints, rows: Ints) -> Float32s:
+        """The products of samples (ascending) with rows, pair by pair."""
+        self.cost += self._cost_of(len(rows))
+        products = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), _FETCHED):
-            some = rows[start : start + _FETCHED]
+            part = slice(start, start + _FETCHED)
+            who = samples[part]
             # mode="clip" only spares np.take a buffer: every index is in range.
-            vectors = np.take(self._prototypes, some, axis=0, out=self._memory[: len(some)], mode="clip")
-            products[start : start + len(some)] = _filter.products(sample, vectors)[0]
-        return rows, products
+            vectors = np.take(self._prototypes, rows[part], axis=0, out=self._memory[0, : len(who)], mode="clip")
+            if who[0] == who[-1]:
+                products[part] = _filter.products(self._samples[who[:1]], vectors)[0]
+            else:
+                others = np.take(self._samples, who, axis=0, out=self._memory[1, : len(who)], mode="clip")
+                _filter.paired(vectors, others, out=products[part])
+        return products

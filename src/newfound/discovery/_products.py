@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from newfound.discovery._evidence import Evidence
+from newfound.discovery._evidence import Evidence, Grown
 from newfound.discovery._exact import Float32s, Float64s, Ints
 from newfound.discovery._model import Model
 
@@ -45,10 +45,13 @@ class Readings:
         """The fast values of all readings with categories of which this is known: b, n and c."""
         out = np.empty((len(self), len(vectors)), np.float32) if out is None else out
         np.matmul(self.rows, vectors.T, out=out)
+        memory = np.empty((min(_CACHED, len(self)), len(vectors)), np.float32)
         for start in range(0, len(self), _CACHED):
-            some = slice(start, start + _CACHED)
-            out[some] += self.bends[some].take(levels, axis=1)
-            out[some] += offsets
+            part = out[start : start + _CACHED]
+            # mode="clip" only spares np.take a buffer: every index is in range.
+            bends = self.bends[start : start + _CACHED]
+            part += np.take(bends, levels, axis=1, out=memory[: len(part)], mode="clip")
+            part += offsets
         return out
 
     def values_of_one(self, start: int, vector: Float32s, level: int, offset: float) -> Float32s:
@@ -77,6 +80,7 @@ class Products:
         offsets, levels = evidence.offsets[rows], evidence.model.levels(evidence.counts[rows])
         n, size, dimension = len(block), len(offsets), evidence.model.dimension
         self.evidence, self._block, self._end = evidence, block, size
+        self._unsettled, self._stop = unsettled, unsettled
         self.values = np.empty((n, size + room + unsettled), np.float32)
         block.values(evidence.fast[rows], levels, offsets.astype(np.float32), out=self.values[:, :size])
         self.longest = float(evidence.lengths[rows].max(initial=0.0))
@@ -90,26 +94,27 @@ class Products:
         """From the reading after ``after`` on, compares with the row as it is now."""
         slot = self._slots.get(row)
         if slot is None:
-            self.withdraw(row, after)
+            if row < self._end:
+                self.values[after + 1 : self._stop, row] = -np.inf
             slot = self._slots[row] = len(self._slots)
             self._rows[self._end + slot] = row
         self._vectors[slot], self._levels[slot], offset, length = self.evidence.fast_row(row)
         self._offsets[slot] = offset
         self.longest, self.highest = max(self.longest, length), max(self.highest, abs(offset))
 
-    def renew_all(self, rows: Ints, after: int) -> None:
-        """:meth:`renew` of rows that are all different and not renewed since they were settled."""
-        evidence, first = self.evidence, len(self._slots)
+    def renew_all(self, rows: Ints, grown: Grown, after: int) -> None:
+        """:meth:`renew` of rows that are now ``grown``, all different and not renewed since they were settled."""
+        first, (_, offsets, lengths) = len(self._slots), grown.scalars.T
         slots = slice(first, first + len(rows))
         self._slots.update(zip(rows.tolist(), range(first, slots.stop), strict=True))
         self._rows[self._end + first : self._end + slots.stop] = rows
-        self._vectors[slots], self._offsets[slots] = evidence.fast[rows], evidence.offsets[rows]
-        self._levels[slots] = evidence.model.levels(evidence.counts[rows])
+        self._vectors[slots], self._offsets[slots] = grown.fast, offsets
+        self._levels[slots] = self.evidence.model.levels(grown.numbers[:, 0])
         old = rows[rows < self._end]
         if len(old):
-            self.values[after + 1 :, old] = -np.inf
-        self.longest = max(self.longest, float(evidence.lengths[rows].max(initial=0.0)))
-        self.highest = max(self.highest, float(np.abs(evidence.offsets[rows]).max(initial=0.0)))
+            self.values[after + 1 : self._stop, old] = -np.inf
+        self.longest = max(self.longest, float(lengths.max(initial=0.0)))
+        self.highest = max(self.highest, float(np.abs(offsets).max(initial=0.0)))
 
     def withdraw(self, row: int, after: int) -> None:
         """From the reading after ``after`` on, the row does not count."""
@@ -126,7 +131,7 @@ class Products:
             fresh = rest.values(self._vectors[:count], self._levels[:count], self._offsets[:count])
             self.values[start:, rows] = fresh
         self._rows[end : end + count] = np.arange(end, end + count)
-        self._end = len(self.evidence)
+        self._end, self._stop = len(self.evidence), start + self._unsettled
         self._slots.clear()
 
     def settled(self, part: slice) -> Float32s:

@@ -36,13 +36,18 @@ class Rows:
 
     def append(self, rows: NDArray[Any]) -> None:
         """Adds ``rows`` at the end."""
-        needed = self._used + len(rows)
+        start = self._used
+        self.extend(len(rows))
+        self._buffer[start : self._used] = rows
+
+    def extend(self, count: int) -> None:
+        """Adds so many rows at the end, with anything in them."""
+        needed = self._used + count
         if needed > len(self._buffer):
             capacity = max(needed, int(len(self._buffer) * _GROWTH))
             buffer = np.empty((capacity, *self._buffer.shape[1:]), self._buffer.dtype)
             buffer[: self._used] = self.view
             self._buffer = buffer
-        self._buffer[self._used : needed] = rows
         self._used = needed
 
     def keep(self, which: NDArray[np.bool_]) -> None:

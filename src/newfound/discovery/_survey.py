@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound.discovery import _filter
 from newfound.discovery._answers import LEADING, REACH, Answers, Pairs
 from newfound.discovery._evidence import Evidence, Grown
 from newfound.discovery._exact import Float32s, Float64s, Ints
@@ -35,17 +36,17 @@ class Survey:
         rivals = others.max(axis=1, initial=-np.inf).astype(np.float64)
         reach = REACH * temperature * (1 + 1e-9)
         floors = np.maximum(np.maximum(peaks, rivals), cuts[0] + new) - reach - 2 * errors
-        self._rival_floors = _raised(others, floors, LEADING, errors)
-        self._floors = _raised(values, np.minimum(floors, last - 2 * errors), max(k, LEADING), errors)
+        self._rival_floors, self._rivals = _leading(others, floors, LEADING, errors)
+        self._floors, self._near = _leading(values, np.minimum(floors, last - 2 * errors), max(k, LEADING), errors)
         self._limits = all_at_most(np.stack([self._floors, self._rival_floors], axis=1))
-        self._near = at, rows = np.nonzero(values >= self._limits[:, :1])
-        self._rivals = np.nonzero(others >= self._limits[:, 1:])
+        at, rows = self._near
         close = values[at, rows] >= all_at_most(peaks - 2 * errors)[at]
         clear = np.bincount(at[close], minlength=len(block)) == 1
         for cut in cuts:
             clear &= cut is None or np.abs(peaks - new - cut) > errors
         self.hard = ~(clear & ((rivals + errors < cuts[0] + new) | (rivals + 2 * errors < peaks)))
-        self.best = values.argmax(axis=1) if values.shape[1] else np.full(len(block), -1)
+        self.best = np.full(len(block), -1)
+        self.best[at[close]] = rows[close]  # the only one, where it is clear
         self.founds = ~self.hard & (peaks - new < (cuts[0] if cuts[1] is None else cuts[1]))
         self.doubtful = ~self.hard & ~self.founds & (peaks - new < cuts[0])
 
@@ -57,7 +58,7 @@ class Survey:
         self.hard[at[first[near] < at]] = True
         levels, (_, offsets, lengths) = self._model.levels(grown.numbers[:, 0]), grown.scalars.T
         limits = self._limits_for(lengths.max(initial=0.0), np.abs(offsets).max(initial=0.0))
-        values = self.block.values(grown.weights.astype(np.float32), levels, offsets.astype(np.float32))
+        values = self.block.values(grown.fast, levels, offsets.astype(np.float32))
         matter = values >= limits[:, self.doubtful[changing].astype(np.int64)]
         self.hard |= (matter & (changing < np.arange(len(self.block))[:, None])).any(axis=1)
 
@@ -100,25 +101,25 @@ class Survey:
         return Pairs.ranked(at, rows, evidence.scores(self.block.rows, at, rows) - self._new)
 
     def write(self, answers: Answers, rows: Ints) -> None:
-        """Writes the answers to the easy ones of the first readings down: ``rows``, where the readings belong."""
+        """Answers the easy ones of the first readings: ``rows``, where the readings belong."""
         easy = ~self.hard[: len(rows)]
-        answers.write_down(
+        answers.add(
             self.start + np.flatnonzero(easy), rows[easy], self.founds[: len(rows)][easy],
             self._pairs.only(easy), self._rival_pairs.only(easy),
         )  # fmt: skip
 
 
-def _raised(values: Float32s, floors: Float64s, most: int, errors: Float64s) -> Float64s:
-    """Floors above which about the ``most`` largest values of every row are left, and no fewer."""
-    if values.shape[1] <= most:
-        return floors
-    many = np.flatnonzero(np.count_nonzero(values >= all_at_most(floors)[:, None], axis=1) > most)
+def _leading(values: Float32s, floors: Float64s, most: int, errors: Float64s) -> tuple[Float64s, tuple[Ints, Ints]]:
+    """Floors above which about the ``most`` largest values of every row are left, and no fewer; and where these are."""
+    at, columns = _filter.reaching(values, all_at_most(floors))
+    many = np.flatnonzero(np.bincount(at, minlength=len(values)) > most)
     if not len(many):
-        return floors
+        return floors, (at, columns)
     raised = floors.copy()
     last = np.partition(values[many], -most, axis=1)[:, -most]
     raised[many] = np.maximum(floors[many], last - 2 * errors[many])
-    return raised
+    left = values[at, columns] >= all_at_most(raised)[at]
+    return raised, (at[left], columns[left])
 
 
 def _largest(values: Float32s, k: int) -> tuple[Float64s, Float64s]:

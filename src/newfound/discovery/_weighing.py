@@ -160,14 +160,13 @@ class Weighing:
         if waits.any():
             places = survey.start + start + np.flatnonzero(doubtful)
             waiting = ledger.candidates.extend(grown[waits], seen + places, self._ids[rows[doubtful]])
-            self._candidates.renew_all(waiting, last)
+            self._candidates.renew_all(waiting, grown[waits], last)
             grown, changes = grown[~waits], changes & ~doubtful
         if len(grown):
             changing = rows[changes]
-            for row in changing.tolist():
-                answers.keep(row)
+            answers.keep(changing.tolist())
             evidence.grow(changing, grown)
-            self._categories.renew_all(changing, last)
+            self._categories.renew_all(changing, grown, last)
         return rows
 
     def _decide(self, answers: Answers, i: int, seen: int, met: Met) -> tuple[int, int, bool]:
@@ -192,7 +191,7 @@ class Weighing:
             if not ledger.learns(row) and ledger.evidence.prior.concentration is None:
                 ledger.evidence.members[row] += 1
                 return row, -1, False
-            answers.keep(row)
+            answers.keep([row])
             ledger.evidence.join(row, reading, learns=bool(ledger.learns(row)))
             self._categories.renew(row, i)
         return row, row, False

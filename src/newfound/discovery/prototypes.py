@@ -165,7 +165,7 @@ class PrototypeDictionary(Vectors):
             return Block.of_all(samples, prototypes, lane, scratch)
         found = self._pruning.find(samples, prototypes, k, lane)
         if found is None:
-            found = sweep(samples, prototypes, k, lane)
+            found = sweep(samples, prototypes, k, 4 * lane)  # of so many, few lanes are looked at again
             samples = samples[: len(found.cuts)]
             self._pruning.searched(samples, prototypes, found.cuts)
         return Block.of_some(samples, len(prototypes), found, lane, scratch)
