@@ -137,6 +137,33 @@ def test_a_model_whose_stages_are_a_method_works_too():
         torch.testing.assert_close(cut(pixels(64)), whole(cut.model, pixels(64)), rtol=1e-4, atol=1e-4)
 
 
+def test_a_tail_works_on_the_device_that_the_model_was_moved_to():
+    cut = backbone.create("eva02_tiny_patch14_224", weights="random", image_size=56)  # its blocks take an embedding
+    cut.to("meta")  # a device that every machine has, and whose tensors do not mix with others
+    assert cut(torch.empty(2, 3, 56, 56, device="meta")).shape == (2, cut.dim)
+
+
+def test_blocks_in_lists_of_lists_are_found():
+    cut = backbone.create("twins_svt_small", weights="random", image_size=32)
+    learns = trainable(cut)
+    assert any(name.startswith("blocks.3.") for name in learns)
+    assert not any(name.startswith(("patch_embeds.", "blocks.0.")) for name in learns)
+
+
+def test_a_head_that_timm_leaves_without_outputs_is_taken_off():
+    cut = backbone.create("inception_next_atto", weights="random", image_size=64)
+    with torch.no_grad():
+        features = cut.model.forward_features(pixels(64))
+        expected = cut.model.forward_head(features, pre_logits=True)
+        torch.testing.assert_close(cut(pixels(64)), expected, rtol=1e-4, atol=1e-5)
+    assert cut.dim == expected.shape[1] > 0
+
+
+def test_a_size_that_a_model_does_not_take_is_named():
+    with pytest.raises(SettingsError, match="no images of 64 x 64 pixels.*image_size"):
+        backbone.create("visformer_tiny", weights="random", image_size=64)
+
+
 @pytest.mark.parametrize("name", ["test_efficientnet", "test_vit"])
 def test_only_the_tail_gets_gradients(tiny_backbone, name):
     cut = tiny_backbone(name)

@@ -100,6 +100,20 @@ def test_a_crash_while_writing_leaves_no_entry(cache, monkeypatch):
     assert not [path for path in cache.folder.rglob("*") if path.is_file()], "and nothing else either"
 
 
+def test_the_cache_of_another_user_can_be_read_and_is_not_trimmed(tmp_path, monkeypatch):
+    array = np.arange(3, dtype=np.float32)
+    TokenCache(tmp_path).put("aa", array)
+
+    def refuse(*_args, **_kwargs):  # what the system says to who may read only; root, as in containers, may do all
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    cache = TokenCache(tmp_path, max_bytes=0)
+    assert np.array_equal(cache.get("aa"), array)
+    assert cache.trim() == 0
+
+
 def test_many_writers_of_one_entry_leave_a_whole_one(cache):
     array = np.arange(3000, dtype=np.float32) % 100
     with ThreadPoolExecutor(8) as pool:

@@ -83,7 +83,7 @@ def test_subsets_are_taken_by_index_mask_and_class():
     assert data.subset([2, 0]).items == [2, 0]
     assert data.subset(np.array([True, False, False, True])).labels == ["owl", "emu"]
     assert data.subset([]).classes == []
-    assert data.of_classes(["owl"]).items == [0, 2]
+    assert data.of_classes(["owl"]).items == data.of_classes("owl").items == [0, 2]
     assert data.without_classes(["owl"]).classes == ["cat", "emu"]
     assert data.subset([1]).source == data.source
     for method in (data.of_classes, data.without_classes):
@@ -108,6 +108,13 @@ def test_empty_class_folders_and_stray_images_are_left_out_but_told(tmp_path):
     assert data.classes == ["cat"]
     assert data.empty_classes == ("dog",)
     assert data.stray_images == 2
+
+
+def test_a_class_folder_whose_name_is_no_text_is_named(tmp_path):
+    plant(tmp_path, "heron/1.png")
+    os.rename(tmp_path / "heron", os.fsencode(tmp_path) + b"/caf\xe9")
+    with pytest.raises(DataError, match=r"caf\\udce9.*rename"):
+        load_dataset(tmp_path)
 
 
 def test_loops_of_links_neither_hang_nor_mix_classes(tmp_path):
@@ -158,6 +165,7 @@ def test_what_is_not_there_or_no_data_set_is_named(tmp_path):
         "id,class,file\n1,owl,a.jpg\n2,emu,sub/c.png\n",
         "a.jpg, owl \n sub/c.png ,emu\n",
         '"a.jpg","owl"\n"sub/c.png","emu"\n',
+        "path;label\r\na.jpg;owl\r\nsub\\c.png;emu\r\n",  # as a spreadsheet in Europe, on Windows, writes it
     ],
 )
 def test_a_table_is_read_with_or_without_a_header(text, table, tmp_path):
@@ -175,7 +183,7 @@ def test_a_tsv_is_read_and_absolute_paths_are_taken_as_they_are(table, tmp_path)
         ("path,label\na.jpg,owl\n,emu\n", "line 3: the path is empty"),
         ("path,label\na.jpg,owl\nb.jpg, \n", "line 3: the label is empty"),
         ("a.jpg,owl\nb.jpg\n", "line 2: a path and a label are needed"),
-        ("a.jpg;owl\nb.jpg;emu\n", "line 1: a path and a label are needed"),
+        ("a.jpg|owl\nb.jpg|emu\n", "line 1: a path and a label are needed"),
         ('path,label\n"a.jpg","two\nlines"\nno.jpg,owl\n', r"line 4: there is no file .*no\.jpg"),
         ("picture,breed\na.jpg,owl\n", "line 1: .*a header must name the columns"),
         ('a.jpg,owl\nb.jpg,"emu\n', "line 2: unexpected end of data"),
@@ -270,8 +278,12 @@ def test_tensors_take_labels_too():
         (["a"], "2 images but 1 labels"),
         (["a", ""], "image 1 has an empty label"),
         (["a", None], "image 1 has an empty label"),
+        (["a", float("nan")], "image 1 has an empty label"),
+        (np.array([1.0, np.nan]), "image 1 has an empty label"),
+        (["a", "caf\udce9"], r"'caf\\udce9' has a name that is no valid Unicode; rename"),
         ([1, "1"], "differ"),
         ([["a"], ["b"]], "hashable"),
+        ([np.zeros(2), np.zeros(2)], "hashable"),
     ],
 )
 def test_labels_that_do_not_fit_are_named(labels, reason):
@@ -300,6 +312,8 @@ def test_one_class_only_and_classes_of_one_image_are_refused_with_their_names():
     with pytest.raises(DataError, match="fewer than 3 images: a, b"):
         check_trainable(numbered("a", "b", "a"), min_per_class=3)
     check_trainable(numbered("a"), min_classes=1, min_per_class=1)
+    with pytest.raises(DataError, match=r"one image: 100, 101, .*109 and 890 more; give"):
+        check_trainable(numbered(*(str(number) for number in range(100, 1000))))
 
 
 def test_unreadable_images_are_dropped_with_their_reason(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,16 @@ def test_only_the_run_goes_up_in_one_commit_and_no_path_with_it(online, tiny_run
     assert config["bundle"], "nobody else has that file"
     assert not any(b"/tmp" in content or str(tmp_path).encode() in content for content in files.values())
     assert (json.dumps(tiny_run.config), tiny_run.folder) == before
+
+
+def test_a_diffusion_pipeline_of_this_machine_goes_up_without_its_path(online, tiny_run, tmp_path):
+    settings = tiny_run.config["settings"] | {"pipeline": str(tmp_path / "sd15")}
+    replace(tiny_run, config=tiny_run.config | {"settings": settings}).push_to_hub("anna/birds", token=TOKEN)
+    (files,) = online.repos["anna/birds"]
+    assert json.loads(files["config.json"])["settings"]["pipeline"] == "sd15"
+    tiny_run.push_to_hub("anna/birds", token=TOKEN)
+    *_, files = online.repos["anna/birds"]
+    assert json.loads(files["config.json"])["settings"]["pipeline"] == tiny_run.config["settings"]["pipeline"]
 
 
 def test_a_folder_comes_before_the_hub_and_a_path_is_never_a_name(online, run_folder, tmp_path, monkeypatch):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 
 import newfound as nf
+from newfound import loading
 from newfound.cache import TokenCache
 from newfound.errors import JournalError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
 from newfound.run_files import FORMAT, file_hash
@@ -324,6 +328,55 @@ def test_a_folder_that_cannot_be_written_to_is_named(tiny_run, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(RunError, match="file"):
         tiny_run.save(tmp_path / "file" / "run")
+
+
+def test_a_run_is_saved_whatever_the_bytes_of_file_names_are(tiny_run, tmp_path):
+    odd = os.fsdecode(b"caf\xe9.jpg")
+    run = dataclasses.replace(
+        tiny_run, skipped=[(odd, "empty")], config=tiny_run.config | {"data": tiny_run.config["data"] | {"source": odd}}
+    )
+    run.save(tmp_path / "run")
+    loaded = nf.load(tmp_path / "run")
+    assert loaded.skipped == [(r"caf\udce9.jpg", "empty")]
+    assert loaded.config["data"]["source"] == odd
+
+
+def test_a_run_that_finds_the_disk_full_leaves_no_half_file(tiny_run, tmp_path, monkeypatch):
+    def full(path, content):
+        with path.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(RunError, match="No space left"):
+        tiny_run.save(tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize(("runtime", "gpu", "device"), [
+    ("torch", True, "cuda"), ("auto", True, "cuda"), ("onnx", True, "cpu"), ("torch", False, "cpu"),
+])  # fmt: skip
+def test_pytorch_takes_the_gpu_where_there_is_one(monkeypatch, runtime, gpu, device):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    assert loading.usual_device(runtime) == device
+
+
+def test_a_run_is_loaded_onto_the_device_that_is_asked_for(fit_tiny, pictures, tmp_path):
+    fit_tiny(pictures(kinds=3), method="smile", out=tmp_path / "run")
+    run = nf.load(tmp_path / "run", device="meta")  # a device that every machine has
+    assert run.encoder.device.type == "meta"
+    assert {value.device.type for value in run.method.state_dict().values()} == {"meta"}
+
+
+@pytest.mark.parametrize("device", ["cuda:17", "warp"])
+def test_a_device_that_is_not_here_is_named(run_folder, device):
+    with pytest.raises(SettingsError, match=device):
+        nf.load(run_folder, device=device)
+
+
+def test_only_pytorch_runs_on_another_device_than_the_processor(run_folder):
+    with pytest.raises(SettingsError, match="device='meta' is for PyTorch"):
+        nf.load(run_folder, runtime="onnx", device="meta")
 
 
 # ---------------------------------------------------------------- using it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from lightning_fabric import Fabric
+from safetensors import SafetensorError
 
+from newfound import _view_pairs
 from newfound import backbone as backbones
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
@@ -178,6 +181,32 @@ def test_a_crash_while_saving_leaves_the_last_checkpoint(train, tmp_path, monkey
     assert checkpoint.path.read_bytes() == before
 
 
+def test_a_full_disk_is_named_and_half_a_checkpoint_takes_no_room_on_it(train, tmp_path, monkeypatch):
+    import newfound.checkpoints as module
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(module, "save_file", full)
+    with pytest.raises(RunError, match=r"No space left.*make room"):
+        train(epochs=1, learn_options={"checkpoint": Checkpoint(tmp_path / "run", {})})
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_step_leaves_the_random_numbers_of_other_devices_alone(train, monkeypatch):
+    asked, real = [], torch.random.fork_rng
+
+    def fork(devices=None, *args, **kwargs):
+        asked.append(devices)
+        return real(devices, *args, **kwargs)
+
+    monkeypatch.setattr(torch.random, "fork_rng", fork)
+    train(epochs=1)
+    assert asked
+    assert all(devices == [] for devices in asked), "None would be all that the machine has"
+
+
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("method", ["ltc", "baseline"])
 def test_the_loss_falls_on_easy_classes(train, form, method):
@@ -277,6 +306,27 @@ def test_cached_training_is_close_to_training_on_the_same_views_computed_afresh(
 
 
 @pytest.mark.filterwarnings("error")
+def test_more_images_than_a_process_may_have_open_files_are_learnt_the_same(train):
+    resource = pytest.importorskip("resource")
+    first = everything(*train())
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = len(os.listdir("/dev/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 10, before[1]))  # as 1,024 are few for 2,000 images
+    try:
+        again = everything(*train())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert again == first
+
+
+def test_maps_leave_half_of_the_files_that_a_process_may_still_open(monkeypatch):
+    resource = pytest.importorskip("resource")
+    free = 1024 - len(os.listdir("/dev/fd"))
+    for limit, most in ((1024, free // 2), (10**6, 20_000), (resource.RLIM_INFINITY, 20_000)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert _view_pairs._most_maps() == most
+
+
 def test_a_training_that_diverges_says_so_and_what_to_try(train):
     with pytest.raises(NewfoundError, match=r"loss became .* in epoch 1 at learning rate .*lr="):
         train(lr=1e30, warmup_epochs=0)

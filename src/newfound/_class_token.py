@@ -6,19 +6,18 @@ that the feature is taken from. The result is the model's own, in a sixth of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Step = Callable[[Tensor], Tensor]
+from newfound._chain import Call, Step, step
 
 
-def steps(model: Any, chain: list[tuple[nn.Module, dict[str, Any]]]) -> list[Step]:
+def steps(model: Any, chain: list[Call]) -> list[Step]:
     """What a chain of modules does, one step each; the last block only for the class token, where that is all."""
-    plain: list[Step] = [partial(module, **kwargs) for module, kwargs in chain]
+    plain = [step(module, keywords) for module, keywords in chain]
     modules = [module for module, _ in chain]
     if not _reads_class_token(model) or model.blocks[-1] not in modules:
         return plain
@@ -77,4 +76,4 @@ def _is_plain(block: Any) -> bool:
     )
 
 
-__all__ = ["Step", "steps"]
+__all__ = ["steps"]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from newfound.discovery import Dictionary
+from newfound.errors import SettingsError
 from newfound.evaluation import by_name, score
+from newfound.method._deciding import DictionaryName
 from newfound.method.frozen import Frozen, FrozenSettings
 from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Cast, Rehearsal, Scene, choose
 
@@ -18,6 +22,8 @@ from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Cast, Rehearsal, Scene, 
 _LOG_RATIOS = np.array([-10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0])
 _COSINES = np.round(np.arange(0.10, 0.96, 0.04), 2)
 _MISCOUNT = 0.05  # off the score for each factor e of categories; the same for all, so that they can be compared
+_DICTIONARIES: dict[str, DictionaryName] = {"prototypes": "prototypes", "evidence": "bayesian"}
+_BETWEEN = (None, 1.0)  # by the number of classes; a sphere, for which few dimensions and classes are better
 _WORTH = 0.01  # by how much a later choice must be better than an earlier one
 
 
@@ -53,6 +59,48 @@ class _Scene(Scene):
         assert result.named is not None, "predictions carry labels"
         off = abs(np.log(result.categories / len(np.unique(labels))))
         return float((result.strict.all + result.named.all) / 2 - _MISCOUNT * off)
+
+
+def chosen_method(
+    features: NDArray[np.float32], targets: NDArray[np.int64], *, draws: int, random_state: Any, **asked: Any
+) -> tuple[Frozen, Rehearsal | None]:
+    """The method with its settings, rehearsed if no threshold is given and there is enough to hide.
+
+    Args:
+        features, targets, draws: as in `rehearse_features`.
+        random_state: draws classes, in any form that scikit-learn takes.
+        asked: the other settings of `newfound.sklearn.OnTheFlyClassifier`.
+
+    Raises:
+        SettingsError: there is no such dictionary, or a setting that it cannot have.
+    """
+    choices, chosen = _choices(**asked), None
+    if asked["threshold"] is None:
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        chosen = rehearse_features(features, targets, choices, draws=draws, seed=seed)
+    settings, rehearsal = chosen or (choices[0], None)
+    settings = replace(settings, **rehearsal.settings) if rehearsal else settings
+    return Frozen(features.shape[1], int(targets.max()) + 1, settings), rehearsal
+
+
+def _choices(dictionary: str, threshold: float | None, between: Any, **others: Any) -> list[FrozenSettings]:
+    """What a rehearsal chooses from; the first is taken where there is none."""
+    if dictionary not in ("auto", *_DICTIONARIES):
+        raise SettingsError(f"dictionary={dictionary!r}: choose one of auto, {', '.join(_DICTIONARIES)}.")
+    if dictionary == "auto" and threshold is not None:
+        raise SettingsError(
+            f"threshold={threshold} is a log ratio with dictionary='evidence' and a cosine with "
+            "dictionary='prototypes': say which."
+        )
+    cut: Any = "rehearsed" if threshold is None else threshold
+    plain = FrozenSettings(between=None, power=None, reconsider_at=0.0, **others)
+    names = list(_DICTIONARIES) if dictionary == "auto" else [dictionary]
+    spreads = _BETWEEN if between == "rehearsed" else (between,)
+    return [
+        replace(plain, dictionary=_DICTIONARIES[name], between=spread, threshold=cut)
+        for name in names
+        for spread in (spreads if name == "evidence" else (None,))
+    ]
 
 
 def rehearse_features(

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from newfound import _class_token
 from newfound import weights as weight_sources
+from newfound._chain import execution, head_parameters, probe
 from newfound._memory import keep_large_allocations
 from newfound.errors import SettingsError
 
@@ -31,10 +32,7 @@ FIRST_CLASS = {
     "vit_base_patch14_dinov2.lvd142m": "ViT-B/14, DINOv2",
     "vit_base_patch16_siglip_224.webli": "ViT-B/16, SigLIP",
 }
-_Call = tuple[nn.Module, dict[str, Any]]  # a part of a model, and the keywords it is called with
-_CONTAINERS = ("blocks", "stages", "layers", "features")
 _CPU_CHUNK = 32  # images: larger batches leave the processor's caches and run at half the speed
-_MIN_SHARE = 0.01  # a unit that counts as a block holds at least this share of the parameters
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Backbone(nn.Module):
         self.model: Any = model  # timm's models share forward_features and forward_head, but no type
         self.tune_blocks = tune_blocks
         self._stop = threading.local()
-        units, chain = _execution(model, spec.size)
+        units, chain = execution(model, spec.size)
         if not 1 <= tune_blocks <= len(units):
             raise SettingsError(f"tune_blocks={tune_blocks}: {name} has {len(units)} blocks; choose 1 to {len(units)}.")
         cut = units[-tune_blocks]
@@ -77,7 +75,7 @@ class Backbone(nn.Module):
             self._handle.remove()
         before = {id(p) for module, _ in chain[: -len(self._chain)] for p in module.parameters()}
         after = {id(p) for module, _ in self._chain for p in module.parameters()}
-        heads = {id(p) for p in _head_parameters(model, chain)}
+        heads = {id(p) for p in head_parameters(model, chain)}
         for parameter in model.parameters():
             parameter.requires_grad_(id(parameter) in (after | heads) - before)
         self.eval()
@@ -88,13 +86,13 @@ class Backbone(nn.Module):
 
     def _agrees(self) -> bool:
         """Whether trunk and tail together equal the model, on an input that the chain was not recorded on."""
-        probe = _probe(self.spec.size, 1)
+        noise = probe(self.spec.size, 1)
         self.split = "cut"
         with torch.no_grad():
-            true = self.model.forward_head(self.model.forward_features(probe))
+            true = self.model.forward_head(self.model.forward_features(noise))
             self.dim = int(true.shape[1])
             try:
-                mine = self(probe)
+                mine = self(noise)
             except (RuntimeError, TypeError, ValueError):
                 return False
         return mine.shape == true.shape and torch.allclose(mine, true, rtol=1e-4, atol=1e-5)
@@ -184,7 +182,7 @@ def create(
 
     def build(pretrained: bool) -> nn.Module:
         try:
-            return timm.create_model(name, pretrained=pretrained, **kwargs)
+            return _without_empty_layers(timm.create_model(name, pretrained=pretrained, **kwargs))
         except RuntimeError as error:
             if "tag" not in str(error):
                 raise
@@ -199,6 +197,7 @@ def create(
     elif weights is not None:
         model = build(False)
         weight_sources.load_file(model, Path(weights).expanduser(), name)
+        weights = str(Path(weights).expanduser().absolute())  # found again from any other folder
     elif packaged is not None:
         model = build(False)
         weight_sources.load_packaged(model, packaged)
@@ -257,52 +256,17 @@ class _Reached(Exception):
         self.tokens = tokens
 
 
-def _execution(model: Any, size: int) -> tuple[list[nn.Module], list[_Call]]:
-    """The blocks a model is made of, and the order in which `forward_features` calls its parts.
-
-    Order is recorded, not assumed: hooks note each top-level part (containers of blocks opened up) with its keyword
-    arguments, such as a rotary embedding, which do not depend on the image.
-    """
-    parts: list[nn.Module] = []
-    for name, child in model.named_children():
-        opened = name in _CONTAINERS and isinstance(child, nn.Sequential | nn.ModuleList) and len(child) > 1
-        parts.extend(child.children() if opened else [child])
-    calls: list[_Call] = []
-    hooks = [
-        part.register_forward_pre_hook(lambda module, _args, kw: calls.append((module, kw)), with_kwargs=True)
-        for part in parts
-    ]
-    try:
-        with torch.no_grad():
-            model.forward_features(_probe(size, 0))
-    except AttributeError as error:
-        raise SettingsError(f"{type(model).__name__} has no forward_features: not an image backbone.") from error
-    finally:
-        for hook in hooks:
-            hook.remove()
-    total = sum(p.numel() for p in model.parameters())
-    children = dict(model.named_children())
-    inside = {id(part) for name in _CONTAINERS for part in children.get(name, nn.Identity()).children()}
-    large = [m for m, _ in calls if sum(p.numel() for p in m.parameters()) >= _MIN_SHARE * total]
-    units = [m for m in large if id(m) in inside] or large
-    return units, calls
-
-
-def _head_parameters(model: nn.Module, chain: list[_Call]) -> list[nn.Parameter]:
-    """Parameters of the parts that only `forward_head` uses: pooling, a last norm, CLIP's projection."""
-    called = {id(p) for module, _ in chain for p in module.parameters()}
-    own = {id(p) for p in model._parameters.values() if p is not None}  # class token, position embedding: trunk
-    return [p for p in model.parameters() if id(p) not in called | own]
-
-
-def _probe(size: int, seed: int) -> Tensor:
-    return torch.randn(1, 3, size, size, generator=torch.Generator().manual_seed(seed))
-
-
 def _is_projection(name: str) -> bool:
     """CLIP's classifier slot in timm holds the projection into the space shared with text, unless fine-tuned since."""
     architecture, _, tag = name.partition(".")
     return ("_clip" in architecture or tag.startswith("clip_")) and "ft_" not in tag
+
+
+def _without_empty_layers(model: Any) -> nn.Module:
+    """The model, reset where timm made a classifier of no outputs of num_classes=0 (InceptionNeXt) and not none."""
+    if any(isinstance(part, nn.Linear) and part.out_features == 0 for part in model.modules()):
+        model.reset_classifier(0)
+    return model
 
 
 def _takes_size(name: str) -> bool:

@@ -13,6 +13,7 @@ import json
 import mmap
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -74,8 +75,9 @@ class TokenCache:
     def get(self, key: str) -> np.ndarray | None:
         """The entry, mapped from its file and read-only; None if it is not there or damaged. Marks it as used."""
         path = self._path(key)
-        try:
+        with suppress(OSError):  # who may read another's cache may not mark its entries
             os.utime(path)
+        try:
             # Not NumPy's own format: it reads headers with Python's parser, which in Python before 3.11.8 fails now
             # and then when several threads use it (CPython issue 106905), and decoding threads read the cache.
             # Nor np.memmap, which takes longer to set up than most entries take to read.
@@ -102,7 +104,10 @@ class TokenCache:
         for _, size, path in sorted(entries):
             if excess <= 0:
                 break
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError:  # another's, or in use where that keeps a file
+                continue
             excess -= size
             removed += 1
         return removed
@@ -113,7 +118,12 @@ class TokenCache:
 
 def default_folder() -> Path:
     chosen = os.environ.get("NEWFOUND_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "newfound"
+    if chosen:
+        return Path(chosen)
+    try:
+        return Path.home() / ".cache" / "newfound"
+    except RuntimeError:
+        raise SettingsError("this user has no home folder for the cache: set NEWFOUND_CACHE to a folder.") from None
 
 
 def _limit_from_environment() -> int:

@@ -49,6 +49,7 @@ class Checkpoint:
             os.replace(part, self.path)
             write_log(self.folder, trained.log)
         except (OSError, SafetensorError) as error:
+            part.unlink(missing_ok=True)  # a full disk needs the room
             raise RunError(
                 f"the checkpoint cannot be written to {self.folder} ({error}); make room and train again with the same "
                 f"settings: it goes on from the last epoch that was saved."

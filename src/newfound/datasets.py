@@ -19,12 +19,14 @@ import numpy as np
 from PIL import Image
 
 from newfound import hf_datasets
+from newfound._category_labels import label_texts
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.files import is_image_path
 from newfound.images import find_images, is_array, open_image
 from newfound.tables import SEPARATORS, read_table
 from newfound.tables import write_csv as write_csv
 
+_NAMED = 10  # classes in a message
 _LAYOUT = "give every class a folder of its own, as in birds/heron/1.jpg, or write a CSV of path,label"
 
 
@@ -84,7 +86,7 @@ class LabelledImages:
         return self.subset(i for i, label in enumerate(self.labels) if label not in unwanted)
 
     def _checked(self, names: Iterable[str]) -> set[str]:
-        asked = [str(name) for name in names]
+        asked = [names] if isinstance(names, str) else [str(name) for name in names]
         unknown = []
         for name in sorted(set(asked) - set(self.classes)):
             near = difflib.get_close_matches(name, self.classes, n=3)
@@ -118,20 +120,7 @@ def load_dataset(source: Any, *, labels: Iterable[Hashable] | None = None) -> La
         raise DataError(f"a {type(source).__name__} without labels is not a labelled data set; {_LAYOUT}")
     items = list(source)
     names = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    return LabelledImages(items, _label_texts(names), source=f"the data set of {len(items)} images in memory")
-
-
-def _label_texts(labels: Sequence[Hashable]) -> list[str]:
-    texts = ["" if label is None else str(label).strip() for label in labels]
-    if "" in texts:
-        raise DataError(f"image {texts.index('')} has an empty label; give it one, or leave the image out")
-    try:
-        distinct = len(set(labels))
-    except TypeError as error:
-        raise DataError(f"a label must be text, a number or another hashable value: {error}") from None
-    if distinct > len(set(texts)):
-        raise DataError("some labels differ, but not as text without spaces around it (as 1 and '1'); rename")
-    return texts
+    return LabelledImages(items, label_texts(names), source=f"the data set of {len(items)} images in memory")
 
 
 def _load_path(path: Path) -> LabelledImages:
@@ -162,7 +151,7 @@ def _load_folder(root: Path) -> LabelledImages:
     if not items:
         has = f"{stray} images but none of them in a class folder" if stray else "no images"
         raise DataError(f"{root} has {has}; {_LAYOUT}")
-    labels = _label_texts([name for name, paths in found.items() for _ in paths])
+    labels = label_texts([name for name, paths in found.items() for _ in paths])
     empty = tuple(name for name, paths in found.items() if not paths)
     return LabelledImages(items, labels, source=str(root), empty_classes=empty, stray_images=stray)
 
@@ -176,8 +165,9 @@ def check_trainable(data: LabelledImages, *, min_classes: int = 2, min_per_class
     small = {name: count for name, count in data.counts().items() if count < min_per_class}
     if small:
         amount = "one image" if set(small.values()) == {1} else f"fewer than {min_per_class} images"
+        named = ", ".join(list(small)[:_NAMED]) + (f" and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
         raise DataError(
-            f"these classes have {amount}: {', '.join(small)}; give each at least {min_per_class}, "
+            f"these classes have {amount}: {named}; give each at least {min_per_class}, "
             f"or take it out of {data.source}"
         )
 

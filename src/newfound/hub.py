@@ -145,6 +145,9 @@ def _written(run: Run, folder: Path, bundle: bool) -> Path:
         public.config["backbone"]["weights"] = Path(weights).name
     if source := public.config.get("data", {}).get("source"):
         public.config["data"]["source"] = Path(source).name
+    pipeline = public.config["settings"].get("pipeline")
+    if pipeline and (Path(pipeline).is_absolute() or Path(pipeline).is_dir()):  # else an id of the hub, and no secret
+        public.config["settings"]["pipeline"] = Path(pipeline).name
     return public.save(folder, bundle=bundle or local)
 
 

@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file
+from torch import nn
 
 from newfound import backbone as backbone_models
 from newfound import hub
@@ -22,6 +24,8 @@ from newfound.run import Run
 from newfound.run_files import CHECKED, FIELDS, KNOWN, KNOWN_1, check_version, field_of, file_hash, read_csv, read_json
 from newfound.views import Views
 
+_ON_PYTORCH = ("torch", "auto")  # runtimes
+
 
 def load(
     folder: str | os.PathLike[str],
@@ -29,6 +33,7 @@ def load(
     weights: str | None = None,
     cache: TokenCache | None = None,
     runtime: str | os.PathLike[str] = "torch",
+    device: str | None = None,
     revision: str | None = None,
     token: str | None = None,
 ) -> Run:
@@ -41,6 +46,8 @@ def load(
         cache: a cache for the trunk's outputs.
         runtime: what the encoder runs on: "torch", "onnx", "openvino", "auto" for the fastest of them that is
             installed, or the folder of an export of this run. All but "torch" go without the cache.
+        device: where PyTorch computes, as it names devices ("cpu", "cuda:1", "mps"). None: the first GPU of CUDA if
+            there is one; other runtimes use the processor.
         revision, token: of a run on the hub, as in `newfound.hub.download`.
 
     Raises:
@@ -48,6 +55,7 @@ def load(
         HubError: the hub cannot be reached, refuses, or has a model of another kind under this name.
         RunError: files are missing or damaged, do not fit together, or were written by a newer newfound.
         WeightsError: the trunk's weights cannot be had.
+        SettingsError: there is no such runtime or device here.
     """
     if hub.is_hub_id(folder) and not os.path.isdir(folder):
         folder = hub.download(str(folder), revision=revision, token=token)
@@ -82,6 +90,7 @@ def load(
     backbone = _restore_backbone(folder, config, tensors, weights)
     method = _restore_method(folder, config, tensors, backbone.dim, len(classes))
     encoder = Encoder(backbone, Views(backbone.spec), cache=cache)
+    _move([backbone, method], device, runtime)
     if runtime != encoder.runtime:
         from newfound.runtimes import faster
 
@@ -107,6 +116,22 @@ def load(
             f"but a dictionary of {dictionary.known} classes and {dictionary.dimension} dimensions."
         )
     return run
+
+
+def usual_device(runtime: str | os.PathLike[str]) -> str:
+    """Where a runtime computes if nobody says so."""
+    return "cuda" if runtime in _ON_PYTORCH and torch.cuda.is_available() else "cpu"
+
+
+def _move(parts: list[nn.Module], device: str | None, runtime: str | os.PathLike[str]) -> None:
+    chosen = device or usual_device(runtime)
+    if chosen != "cpu" and runtime not in _ON_PYTORCH:
+        raise SettingsError(f"device={device!r} is for PyTorch; the runtime {runtime} uses the processor.")
+    try:
+        for part in parts:
+            part.to(chosen)
+    except (RuntimeError, AssertionError) as error:  # the name of no device, or of one that PyTorch does not find
+        raise SettingsError(f"device={device!r} cannot be used here: {error}") from error
 
 
 def _restore_method(folder: Path, config: dict[str, Any], tensors: dict[str, Any], dim: int, classes: int) -> Method:

@@ -10,9 +10,9 @@ from typing import Any
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a CSV file and put it in place as a whole."""
+    """Write a CSV file and put it in place as a whole; what is no valid text, such as some file names, is escaped."""
     part = path.with_name(path.name + ".part")
-    with part.open("w", newline="", encoding="utf-8") as file:
+    with part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         csv.writer(file).writerows([header, *rows])
     os.replace(part, path)
 

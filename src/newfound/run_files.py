@@ -66,14 +66,19 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole, or not at all."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    replace(path, lambda part: part.write_text(text, encoding="utf-8"))
+    content = text.encode("utf-8", "backslashreplace")  # a path may be no text: JSON has the same escapes
+    replace(path, lambda part: part.write_bytes(content))
 
 
 def replace(path: Path, write: Callable[[Path], Any]) -> None:
-    """Have a file written beside the one it takes the place of."""
+    """Have a file written beside the one it takes the place of; if that fails, nothing is left of it."""
     part = path.with_name(path.name + ".part")
-    write(part)
-    os.replace(part, path)
+    try:
+        write(part)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)  # on a full disk, room for who tries again
+        raise
 
 
 def file_hash(path: Path) -> str:

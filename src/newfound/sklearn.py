@@ -6,7 +6,6 @@ brings along.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from newfound._category_labels import CategoryLabels, label_column, unlabelled
 from newfound.discovery import BayesianDictionary, PrototypeDictionary, class_sums, events_of, standing
 from newfound.discovery._features import unit_rows
-from newfound.errors import DataError, SettingsError
+from newfound.errors import DataError
 
 try:
     from sklearn.utils.validation import validate_data as _validate
@@ -36,12 +34,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from newfound.discovery import Decisions, Event
-    from newfound.method._deciding import DictionaryName
-    from newfound.method.frozen import Frozen, FrozenSettings
-    from newfound.rehearsal import Rehearsal
-
-_DICTIONARIES: dict[str, DictionaryName] = {"prototypes": "prototypes", "evidence": "bayesian"}
-_BETWEEN = (None, 1.0)  # by the number of classes; a sphere, for which few dimensions and classes are better
 
 
 class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
@@ -216,6 +208,8 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         return self._labels.of(np.array([-1]))[0]
 
     def _learn(self, rows: NDArray[np.float64], labels: Any) -> OnTheFlyClassifier:
+        from newfound._feature_rehearsal import chosen_method
+
         if not len(rows):
             raise DataError("no row has a label: some rows of two classes or more are needed to start from.")
         check_classification_targets(labels)
@@ -223,7 +217,11 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise DataError(f"all {len(rows)} rows are of one class; two are needed to see how classes differ.")
         features = unit_rows(rows, "feature")
-        method, chosen = self._chosen(features, targets)
+        method, chosen = chosen_method(
+            features, targets, dictionary=self.dictionary, threshold=self.threshold, between=self.between,
+            dimensions=self.dimensions, reconsider_every=self.reconsider_every, centre=self.centre,
+            draws=self.draws, random_state=self.random_state,
+        )  # fmt: skip
         rule: tuple[float, str]
         if self.threshold is not None:
             rule = float(self.threshold), "fixed by setting"
@@ -238,46 +236,6 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         self.threshold_, self.threshold_rule_ = rule
         self.dictionary_ = self._deciding.dictionary(self._known, self.threshold_)
         return self
-
-    def _chosen(self, features: NDArray[np.float32], targets: NDArray[np.int64]) -> tuple[Frozen, Rehearsal | None]:
-        """The method with its settings, rehearsed if no threshold was given and there is enough to hide."""
-        from newfound._feature_rehearsal import rehearse_features
-        from newfound.method.frozen import Frozen
-
-        choices = self._choices()
-        chosen = None
-        if self.threshold is None:
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            chosen = rehearse_features(features, targets, choices, draws=self.draws, seed=seed)
-        settings, rehearsal = chosen or (choices[0], None)
-        settings = replace(settings, **rehearsal.settings) if rehearsal else settings
-        return Frozen(features.shape[1], int(targets.max()) + 1, settings), rehearsal
-
-    def _choices(self) -> list[FrozenSettings]:
-        """What a rehearsal chooses from; the first is taken where there is none."""
-        from newfound.method.frozen import FrozenSettings
-
-        if self.dictionary not in ("auto", *_DICTIONARIES):
-            raise SettingsError(f"dictionary={self.dictionary!r}: choose one of auto, {', '.join(_DICTIONARIES)}.")
-        if self.dictionary == "auto" and self.threshold is not None:
-            raise SettingsError(
-                f"threshold={self.threshold} is a log ratio with dictionary='evidence' and a cosine with "
-                "dictionary='prototypes': say which."
-            )
-        plain = FrozenSettings(
-            dimensions=self.dimensions, centre=self.centre, between=None, power=None,
-            reconsider_every=self.reconsider_every, reconsider_at=0.0,
-        )  # fmt: skip
-        names = list(_DICTIONARIES) if self.dictionary == "auto" else [self.dictionary]
-        spreads = _BETWEEN if self.between == "rehearsed" else (self.between,)
-        return [
-            replace(
-                plain, dictionary=_DICTIONARIES[name], between=between,
-                threshold="rehearsed" if self.threshold is None else self.threshold,
-            )
-            for name in names
-            for between in (spreads if name == "evidence" else (None,))
-        ]  # fmt: skip
 
     def _decide(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], list[Event]]:
         """The ids of rows as they are decided in turn, and what the dictionary has changed since."""

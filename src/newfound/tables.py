@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from newfound.errors import DataError, MissingFileError
 
@@ -40,7 +40,8 @@ def read_table(path: Path) -> tuple[list[Path], list[str]]:
         name, label = cells[path_column], cells[label_column].strip()
         if not name.strip() or not label:
             raise DataError(f"{path}, line {line}: the {'label' if name.strip() else 'path'} is empty")
-        candidates = [path.parent / name, path.parent / name.strip()]
+        spellings = (name, name.strip(), name.strip().replace("\\", "/"))  # the last as Windows writes paths
+        candidates = [path.parent / spelling for spelling in spellings]
         item = next((candidate for candidate in candidates if os.path.isfile(candidate)), None)
         if item is None:
             hint = "; a header must name the columns path and label" if line == 1 else ""
@@ -55,7 +56,7 @@ def _read_rows(path: Path) -> list[tuple[int, list[str]]]:
     rows, line = [], 1
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()], strict=True)
+            reader = csv.reader(file, delimiter=_separator(path, file), strict=True)
             for cells in reader:
                 if any(cell.strip() for cell in cells):
                     rows.append((line, cells))
@@ -67,6 +68,14 @@ def _read_rows(path: Path) -> list[tuple[int, list[str]]]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     return rows
+
+
+def _separator(path: Path, file: IO[str]) -> str:
+    """What stands between the cells of a table: in a .csv also what spreadsheets of many countries write, semicolons."""
+    usual = SEPARATORS[path.suffix.lower()]
+    first = next((line for line in file if line.strip()), "")
+    file.seek(0)
+    return ";" if usual == "," and "," not in first and ";" in first else usual
 
 
 def write_csv(data: LabelledImages, path: str | os.PathLike[str]) -> None:

@@ -8,24 +8,23 @@ draw the same, and learn each batch together (`newfound.distributed`): they end 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from newfound._view_pairs import view_source
 from newfound.backbone import Backbone
 from newfound.checkpoints import Checkpoint
 from newfound.creation import PixelScale
 from newfound.distributed import AllRows, OwnRows, Ranks, exempt
 from newfound.errors import NewfoundError
-from newfound.features import Encoder, Progress, _ahead, unit
-from newfound.images import content_hash, open_image
+from newfound.features import Encoder, Progress, unit
 from newfound.method import Batch, Method, Settings
 
-_MAX_MAPS = 20_000  # Linux allows a process 65,530
 EpochEnd = Callable[[dict[str, float]], None]
 
 
@@ -117,7 +116,7 @@ def learn(
     trained = Trained(method)
     if settings.epochs == 0:
         return trained
-    ranks, source = Ranks.of(fabric), _source(encoder, items, settings, seed)
+    ranks, source = Ranks.of(fabric), view_source(encoder, items, settings, seed)
     learner = Learner(encoder.backbone, method, inputs=source.space, ranks=ranks)
     if ranks.world > 1:
         exempt(learner)
@@ -125,6 +124,7 @@ def learn(
     labels = torch.from_numpy(np.asarray(targets, dtype=np.int64))
     start = checkpoint.restore(learner, optimizer, trained, fabric) if checkpoint else 0
     steps = math.ceil(len(items) / settings.batch_size)
+    own_device = [fabric.device] if fabric.device.type == "cuda" else []  # the state of other GPUs is not ours to save
     for epoch in range(start, settings.epochs):
         learner.train()
         method.begin_epoch(epoch)
@@ -138,7 +138,7 @@ def learn(
                 group["lr"] = rate * group["scale"]
             rng = np.random.default_rng((seed, epoch, 1, step))
             at = [t.to(fabric.device) for t in (first, second, labels[chosen])]
-            with torch.random.fork_rng():  # dropout and drop path draw from torch's own generator
+            with torch.random.fork_rng(own_device):  # dropout and drop path draw from torch's own generator
                 own = (ranks.rank,) if ranks.rank else ()  # other noise for other rows
                 torch.manual_seed(int(np.random.default_rng((seed, epoch, 3, step, *own)).integers(2**62)))
                 out = model(*at, epoch, rng)
@@ -210,77 +210,6 @@ def learning_rate(settings: Settings, epoch: float) -> float:
         return low + (peak - low) * epoch / settings.warmup_epochs
     span = max(settings.epochs - settings.warmup_epochs, 1e-9)
     return floor + (peak - floor) * 0.5 * (1 + math.cos(math.pi * min((epoch - settings.warmup_epochs) / span, 1.0)))
-
-
-class _Source(Protocol):
-    space: str
-
-    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[Tensor, Tensor]]: ...
-
-
-def _source(encoder: Encoder, items: Sequence, settings: Settings, seed: int) -> _Source:
-    if settings.cached:
-        return _CachedViews(encoder, items, settings.views, seed)
-    return _FreshViews(encoder, items, seed)
-
-
-class _CachedViews:
-    """Two different stored views of each image, drawn anew every epoch."""
-
-    space = "tokens"
-
-    def __init__(self, encoder: Encoder, items: Sequence, views: int, seed: int) -> None:
-        keys = encoder.cached_views(items, views, seed=0)  # the views are the data's; a run's seed picks among them
-        # A map an image, opened once; beyond what an operating system allows, opened at every use.
-        self._maps = [self._open(encoder, key) for key in keys] if len(keys) <= _MAX_MAPS else None
-        self._encoder, self._keys = encoder, keys
-        self.views, self.seed = views, seed
-
-    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        rng = np.random.default_rng((self.seed, epoch, 2))
-        chosen = np.argsort(rng.random((len(self._keys), self.views)), axis=1)[:, :2]
-        for batch in batches:
-            yield self._stack(batch, chosen[batch, 0]), self._stack(batch, chosen[batch, 1])
-
-    def _stack(self, batch: np.ndarray, views: np.ndarray) -> Tensor:
-        maps = self._maps or {int(i): self._open(self._encoder, self._keys[i]) for i in batch}
-        return torch.from_numpy(np.stack([maps[i][v] for i, v in zip(batch, views, strict=True)])).float()
-
-    @staticmethod
-    def _open(encoder: Encoder, key: str) -> np.ndarray:
-        stored = encoder.cache.get(key) if encoder.cache else None
-        if stored is None:
-            raise NewfoundError(
-                "an entry of the cache was lost while training; start again, and if that helps only for a while, give "
-                "the cache more room (NEWFOUND_CACHE_GIB)."
-            )
-        return stored
-
-
-class _FreshViews:
-    """Two new random views of each image every epoch, decoded ahead in threads."""
-
-    space = "pixels"
-
-    def __init__(self, encoder: Encoder, items: Sequence, seed: int) -> None:
-        self.views, self.items, self.seed = encoder.views, items, seed
-        self.bases = [int(content_hash(item)[:12], 16) for item in items]
-
-    def pairs(self, batches: list[np.ndarray], epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        def views(index: int) -> tuple[Tensor, Tensor]:
-            image = open_image(self.items[index])
-            seeds = [(self.seed, epoch, self.bases[index], view) for view in range(2)]
-            return self.views.random(image, seeds[0]), self.views.random(image, seeds[1])
-
-        ready = _ahead((int(i) for batch in batches for i in batch), views, depth=2 * max(map(len, batches)))
-        for batch in batches:
-            pairs = []
-            for _ in batch:
-                _, pair = next(ready)
-                if isinstance(pair, NewfoundError):
-                    raise pair
-                pairs.append(pair)
-            yield torch.stack([a for a, _ in pairs]), torch.stack([b for _, b in pairs])
 
 
 def _check_finite(loss: Tensor, epoch: int, rate: float) -> None:

@@ -89,6 +89,24 @@ def test_every_point_is_what_the_encoder_gives_projected_on_one_plane(tiny_run, 
     np.testing.assert_allclose([row["moved"] for row in picked(drawing, "created")], moved, atol=1e-5)
 
 
+def test_a_run_that_weighs_evidence_is_drawn_in_its_readings(fit_tiny, pictures, labelled):
+    run = fit_tiny(pictures(kinds=3), dictionary="bayesian", centre=False, threshold=10.0)
+    drawing = drawn.perturbation(run, labelled, samples=15, classes=3)
+    assert len(picked(drawing, "prototype")) == 3
+    known = run.encoder.features(labelled.items)
+    names = np.array(labelled.labels)
+    means = np.stack([known[names == name].mean(axis=0) for name in run.classes])
+    between = np.linalg.norm(means[0] - means[1])
+    shown = places(picked(drawing, "prototype"))
+    assert 0 < np.linalg.norm(shown[0] - shown[1]) <= between * 1.001
+    assert drawn.tsne(run, labelled, samples=15, classes=3).rows
+
+
+def test_features_that_a_creator_draws_are_shown_as_they_are(fit_tiny, pictures, labelled):
+    run = fit_tiny(pictures(kinds=3), creator="between")
+    assert len(picked(drawn.tsne(run, labelled, samples=15, classes=3), "created")) == 15
+
+
 def test_an_anchor_is_the_blend_of_two_classes_that_its_row_says(tiny_run, labelled, steps):
     drawing = drawn.perturbation(tiny_run, labelled, samples=15, classes=3)
     tokens = tokens_of(tiny_run, labelled)

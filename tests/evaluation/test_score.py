@@ -195,6 +195,12 @@ class TestLabelsOfAnyHashableKind:
         as_lists = score([100, 100, 3, 3, 3, 50, 50], [100, 3, 3, 3, 7, 7, 9], known=[3, 100])
         assert score(labels, predictions, known=labels[:3]) == as_lists
 
+    def test_scores_that_a_model_has_just_given_are_read_as_they_are(self):
+        torch = pytest.importorskip("torch")
+        novelty = torch.tensor([0.1, 0.9], requires_grad=True)
+        marks = torch.tensor([False, True])
+        assert score([0, 1], [0, 1], known=[0], discovered=marks, novelty=novelty).auroc == 1.0
+
     def test_tensors_are_read_as_arrays(self):
         torch = pytest.importorskip("torch")
         r = score(torch.tensor([0, 0, 1]), torch.tensor([0, 0, 7]), known=torch.tensor([0]))

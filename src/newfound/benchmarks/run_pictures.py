@@ -1,6 +1,7 @@
 """Pictures of a trained run that creates: where MKEE moves mixed samples, and where created samples lie (t-SNE).
 
-Both show what the run's dictionary is given: unit features, centred if the run centres them. Inputs are the images'
+Both show what the run's dictionary is given: unit features, centred if the run centres them, or readings where it
+weighs evidence. Inputs are the images'
 centre views, in the space that the run creates in; a batch is its own reference, as in training.
 """
 
@@ -58,7 +59,7 @@ def perturbation(run: Run, labelled: LabelledImages, *, samples: int = 60, class
     x_mix = creator.blend(batch.inputs, batch.targets, batch.rng())  # which draws the same
     x_pus = creator.perturb(x_mix, batch.model, batch.reference)
     known, mixed, moved = (batch.seen(inputs) for inputs in (batch.inputs, x_mix, x_pus))
-    prototypes = run.known["prototypes"][: len(batch.classes)]
+    prototypes = _prototypes(run)[: len(batch.classes)]
     plane, explained = _plane(np.concatenate([known, prototypes]))
     here, there = plane(mixed), plane(moved)
     steps = np.linalg.norm(moved - mixed, axis=1)
@@ -106,7 +107,8 @@ def tsne(run: Run, labelled: LabelledImages, *, samples: int = 150, classes: int
     creator = _creator(run)
     batch = _batch(run, labelled, samples, classes, seed)
     created = creator(batch.inputs, batch.targets, batch.model, batch.reference, batch.rng())
-    features = np.concatenate([batch.seen(batch.inputs), batch.seen(created)])
+    made = batch.read(created) if "features" in creator.spaces else batch.seen(created)
+    features = np.concatenate([batch.seen(batch.inputs), made])
     perplexity = min(30.0, (len(features) - 1) / 3)
     # Exact: the sums of the approximate method depend on how threads take turns, and so would the picture.
     embedding = TSNE(metric="cosine", init="pca", perplexity=perplexity, method="exact", random_state=seed)
@@ -148,7 +150,12 @@ class _Batch:
     def seen(self, inputs: Tensor) -> np.ndarray:
         """What the dictionary is given for inputs."""
         with torch.no_grad():
-            return self.run.method.read(self.model.encode(inputs), self.run.known).float().cpu().numpy()
+            return self.read(self.model.encode(inputs))
+
+    def read(self, features: Tensor) -> np.ndarray:
+        """What the dictionary is given for unit features."""
+        with torch.no_grad():
+            return self.run.method.read(features, self.run.known).float().cpu().numpy()
 
 
 def _batch(run: Run, labelled: LabelledImages, samples: int, classes: int, seed: int) -> _Batch:
@@ -171,6 +178,12 @@ def _creator(run: Run) -> Creator:
         raise SettingsError(f"{run.label}: nothing is created while it learns; take a run of a method such as ltc.")
     creator.ready()
     return creator
+
+
+def _prototypes(run: Run) -> np.ndarray:
+    """What the dictionary knows of each class: its prototype, or the mean of its readings."""
+    known = run.known
+    return known["prototypes"] if "prototypes" in known else known["sums"] / known["counts"][:, None]
 
 
 def _entropy_and_density(creator: MKEE, batch: _Batch, x_mix: Tensor, x_pus: Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound._category_labels import equals_nothing
 from newfound.errors import DataError
 
 Codes = NDArray[np.int64]
@@ -26,7 +27,7 @@ def factorise(values: Iterable[Hashable], what: str) -> tuple[Codes, list[Any]]:
     unhashable objects, tensors, arrays of more than one dimension.
     """
     if hasattr(values, "__array__"):
-        array = np.asarray(values)
+        array = as_array(values)
         if array.ndim != 1:
             raise DataError(f"{what} has shape {array.shape}; it needs one value for each sample: (N,).")
         if array.dtype.kind in "biu":
@@ -47,6 +48,11 @@ def distinct_values(values: Iterable[Hashable], what: str) -> set[Any]:
     if isinstance(values, str | bytes):
         raise DataError(f"{what} is the single text {values!r}; pass a list of labels, such as [{values!r}].")
     return set(factorise(list(values) if isinstance(values, Set | Mapping) else values, what)[1])
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """An array of values; a tensor may be on any device and want a gradient, of which NumPy takes neither."""
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 def _factorise_integers(array: NDArray[Any]) -> tuple[Codes, list[Any]]:
@@ -95,15 +101,7 @@ def _factorise_objects(values: list[Any], what: str) -> tuple[Codes, list[Any]]:
         if hasattr(value, "__array__") and not isinstance(value, np.generic):
             # Tensors hash by identity: every one would silently be a class of its own.
             raise DataError(f"{what} holds {type(value).__name__} objects; pass one array, or plain values.")
-        if _is_missing(value):
+        if equals_nothing(value):
             raise DataError(f"{what} holds {value!r}, which equals nothing; name it or drop the sample.")
     number = dict(zip(distinct, range(len(distinct)), strict=True))
     return np.fromiter(map(number.__getitem__, values), np.int64, len(values)), distinct
-
-
-def _is_missing(value: Any) -> bool:
-    """NaN, NaT and their like are not equal to themselves; pandas.NA does not even say so."""
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return True

@@ -20,7 +20,7 @@ from newfound.evaluation.clustering import (
     match,
     normalised_mutual_information,
 )
-from newfound.evaluation.codes import Codes, distinct_values, factorise
+from newfound.evaluation.codes import Codes, as_array, distinct_values, factorise
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _check_length(array: NDArray[Any], what: str, samples: int) -> None:
 
 
 def _check_marks(discovered: ArrayLike, samples: int) -> Mask:
-    marks = np.asarray(discovered)
+    marks = as_array(discovered)
     if marks.dtype != np.bool_ or marks.ndim != 1:
         found = f"shape {marks.shape} and type {marks.dtype}"
         raise DataError(f"discovered has {found}; it needs one True or False for each sample.")
@@ -214,7 +214,7 @@ def _check_marks(discovered: ArrayLike, samples: int) -> Mask:
 
 
 def _check_novelty(novelty: ArrayLike, samples: int) -> NDArray[Any]:
-    scores = np.asarray(novelty)
+    scores = as_array(novelty)
     if scores.dtype.kind not in "biuf" or scores.ndim != 1:
         found = f"shape {scores.shape} and type {scores.dtype}"
         raise DataError(f"novelty has {found}; it needs one number for each sample.")
