@@ -160,7 +160,7 @@ def test_a_head_that_timm_leaves_without_outputs_is_taken_off():
 
 
 def test_a_size_that_a_model_does_not_take_is_named():
-    with pytest.raises(SettingsError, match="no images of 64 x 64 pixels.*image_size"):
+    with pytest.raises(SettingsError, match=r"no images of 64 x 64 pixels.*image_size"):
         backbone.create("visformer_tiny", weights="random", image_size=64)
 
 

@@ -71,7 +71,7 @@ def _read_rows(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _separator(path: Path, file: IO[str]) -> str:
-    """What stands between the cells of a table: in a .csv also what spreadsheets of many countries write, semicolons."""
+    """What stands between the cells of a table: in a .csv also semicolons, as spreadsheets of many countries write."""
     usual = SEPARATORS[path.suffix.lower()]
     first = next((line for line in file if line.strip()), "")
     file.seek(0)
