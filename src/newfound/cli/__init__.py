@@ -9,6 +9,7 @@ import typer
 
 from newfound import __version__
 from newfound._memory import keep_large_allocations
+from newfound._threads import spin_briefly
 from newfound.cli._common import flush_quietly, use_threads
 from newfound.cli._later import MARKUP, Later, LaterGroup
 
@@ -91,6 +92,7 @@ def newfound(
 def main() -> None:
     """Run the command; ends the process with its exit code."""
     keep_large_allocations()
+    spin_briefly()
     try:
         app(prog_name="newfound")
     finally:
