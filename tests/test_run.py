@@ -76,7 +76,7 @@ def test_a_loaded_run_gives_the_answers_of_the_one_that_was_saved(tiny_run, run_
     ("method", "options"),
     [
         ("closed", {}), ("frozen", {"preset": "default"}), ("ltc", {"preset": "released"}),
-        ("baseline", {"head": "linear"}),
+        ("baseline", {"head": "linear"}), ("frozen", {"preset": "default", "dictionary": "bayesian", "power": 0.5}),
     ],
 )  # fmt: skip
 def test_runs_of_all_methods_survive_the_disk(fit_tiny, pictures, tmp_path, stream, method, options):
@@ -280,6 +280,23 @@ def test_a_run_of_format_1_gives_the_same_answers(run_folder, tiny_run, picture)
     images = [picture(kind, 9) for kind in range(5)]
     answers = [(s.category, s.score) for s in nf.load(run_folder).discoverer().observe(images)]
     assert answers == [(s.category, s.score) for s in tiny_run.discoverer().observe(images)]
+
+
+def test_a_run_of_format_3_whose_features_were_not_rooted_gives_the_same_answers(fit_tiny, pictures, tmp_path, stream):
+    run = fit_tiny(
+        pictures(kinds=3, each=3), method="frozen", preset="default", dictionary="bayesian", power=1.0,
+        threshold=0.0, out=tmp_path / "run",
+    )  # fmt: skip
+    path = tmp_path / "run" / "known.safetensors"
+    save_arrays({name: values for name, values in load_arrays(path).items() if name != "power"}, path)
+    vouch_for(tmp_path / "run", path.name)
+
+    def as_it_was(config):
+        config["format"] = 3
+        del config["settings"]["power"]
+
+    edit_config(tmp_path / "run", as_it_was)
+    assert answers(nf.load(tmp_path / "run"), stream) == answers(run, stream)
 
 
 def test_a_head_of_another_shape_is_refused(run_folder):

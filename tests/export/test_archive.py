@@ -21,6 +21,7 @@ EVIDENCE = {
     "dictionary": "bayesian", "threshold": 0.0, "alone": -40.0, "reconsider_every": 10, "reconsider_at": -30.0,
     "memory": 25, "between": 0.9,
 }  # fmt: skip
+ROOTED = EVIDENCE | {"power": 0.5}
 # Runs a script with everything that it must not need made impossible to import.
 _WITHOUT = """
 import runpy, sys
@@ -71,7 +72,7 @@ def told(folder, paths):
 
 
 @pytest.mark.parametrize("backbone", ["test_efficientnet", "test_vit"])
-@pytest.mark.parametrize("settings", [COSINES, EVIDENCE], ids=["prototypes", "evidence"])
+@pytest.mark.parametrize("settings", [COSINES, EVIDENCE, ROOTED], ids=["prototypes", "evidence", "rooted"])
 def test_the_script_gives_the_answers_of_newfound_without_newfound(backbone, settings, fit_frozen, stream, tmp_path):
     run = fit_frozen(backbone, **settings)
     written = run.export(tmp_path)
@@ -84,13 +85,23 @@ def test_the_script_gives_the_answers_of_newfound_without_newfound(backbone, set
     assert 3 < len({a["category"] for a in theirs}) < 50
 
 
+def test_a_run_from_before_features_were_rooted_can_be_exported(fit_frozen, stream, tmp_path):
+    run = fit_frozen(**EVIDENCE)
+    expected = [s.category for s in run.discoverer().observe(stream)]
+    del run.known["power"]
+    run.export(tmp_path)
+    assert [answer["category"] for answer in told(tmp_path, stream)] == expected
+
+
 def test_the_stream_of_these_tests_meets_second_thoughts_and_doubt(fit_frozen, stream):
     """Else equal ids would say nothing about the parts of the script that handle them."""
     ids = {}
-    for name, change in {"all": {}, "no thoughts": {"reconsider_every": None}, "no doubt": {"alone": None}}.items():
+    changes = {"all": {}, "no thoughts": {"reconsider_every": None}, "no doubt": {"alone": None}, "rooted": ROOTED}
+    for name, change in changes.items():
         ids[name] = [s.category for s in fit_frozen(**(EVIDENCE | change)).discoverer().observe(stream)]
     assert ids["all"] != ids["no thoughts"]
     assert ids["all"] != ids["no doubt"]
+    assert ids["all"] != ids["rooted"]
 
 
 def test_fixed_prototypes_stay_what_founded_them(fit_frozen, stream, tmp_path):

@@ -17,7 +17,7 @@ turn = count(1)
 
 def decide(feature):
     """The category of the next feature of the stream; the score is a log ratio against a category never seen."""
-    x = np.sign(feature) * np.abs(feature) ** KNOWN["power"]
+    x = np.sign(feature) * np.abs(feature) ** KNOWN.get("power", 1)  # older runs have none
     x = (x / np.linalg.norm(x) - KNOWN["mean"]) @ KNOWN["basis"]
     x = (x / max(np.linalg.norm(x), 1e-12) - KNOWN["centre"]) @ KNOWN["axes"]
     x = x.astype(np.float16).astype(np.float64)  # as the journal keeps it
