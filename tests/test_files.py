@@ -24,6 +24,15 @@ def test_a_full_device_is_told_of_and_stays_a_device(tmp_path):
     assert full.is_symlink()
 
 
+def test_a_place_below_a_file_is_told_of(tmp_path):
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(DataError, match=r"cannot write .*table\.csv"), new_file(tmp_path / "note" / "table.csv"):
+        pytest.fail("there is nothing to write to")
+    with pytest.raises(DataError, match=r"cannot write .*table\.csv"):
+        write_text(tmp_path / "note" / "table.csv", "x")
+    assert (tmp_path / "note").read_text() == "mine"
+
+
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     pipe, heard = tmp_path / "pipe", []
     os.mkfifo(pipe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import IO, Any
 
@@ -47,10 +47,10 @@ def new_file(path: Path) -> Iterator[IO[str]]:
 
     A pipe or a terminal is written to as it is. Raises DataError if it cannot be written.
     """
-    there = path.exists() and not path.is_file()  # what cannot be replaced, and as root must not be
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists() and not path.is_file()  # what cannot be replaced, and as root must not be
         with (path if there else part).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
         if not there:
@@ -60,7 +60,8 @@ def new_file(path: Path) -> Iterator[IO[str]]:
             raise
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # where not even that can be done, nothing was written
+            part.unlink(missing_ok=True)
 
 
 def read_json(path: Path) -> Any:
