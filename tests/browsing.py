@@ -68,6 +68,26 @@ def visit(page, place: str) -> None:
     page.locator("main [aria-busy]").wait_for(state="detached")
 
 
+def type_name(page, name: str) -> None:
+    """Name the category that is shown, by keyboard."""
+    page.keyboard.press("r")
+    page.get_by_label("Name of the category").fill(name)
+    page.keyboard.press("Enter")
+
+
+def renamed(shown, category: int, name: str) -> None:
+    """Someone else gives a category a name."""
+    shown.client.patch(f"/v1/categories/{category}", json={"name": name}).raise_for_status()
+
+
+def ask_in_vain(page) -> None:
+    """Ask for the stream's view while the service does not answer, until the page says so; then it does again."""
+    page.route("**/v1/status", lambda route: route.abort())
+    page.goto("/#/stream")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    page.unroute("**/v1/status")
+
+
 def wait_for_pictures(page, where: str) -> None:
     """Wait until all pictures in a part of the page are loaded."""
     script = "images => images.length > 0 && images.every(image => image.complete && image.naturalWidth > 0)"

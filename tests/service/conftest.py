@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from browsing import chromium, tab, visit
+from browsing import chromium, renamed, tab, visit
 from PIL import Image
 
 from newfound.loading import load
@@ -180,6 +180,14 @@ def shown(serving, tmp_path_factory, png):
         for number in range(10, 14):
             assert running.observe(*(png(kind, number) for kind in (0, 1, 3))).status_code == 200
         yield running
+
+
+@pytest.fixture
+def as_it_was(shown):
+    """Whatever a test does, the next one finds the known names."""
+    yield
+    for category in (0, 1, 2):
+        renamed(shown, category, f"kind{category}")
 
 
 @pytest.fixture

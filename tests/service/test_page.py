@@ -7,7 +7,7 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from browsing import drop, expect, findings, needs_chromium, tab, visit, wait_for_pictures
+from browsing import ask_in_vain, drop, expect, findings, needs_chromium, tab, type_name, visit, wait_for_pictures
 
 pytestmark = needs_chromium
 VIEWS = ("#/", "#/category/0", "#/map", "#/stream", "#/doubt")
@@ -32,9 +32,7 @@ def test_a_new_kind_slides_in_and_its_name_outlives_a_reload(at, shown, png):
         expect(page.locator("#said")).to_contain_text("new")
         arrived.locator("a").click()
         page.locator(".title h1").wait_for()
-        page.keyboard.press("r")
-        page.get_by_label("Name of the category").fill("violet stripes")
-        page.keyboard.press("Enter")
+        type_name(page, "violet stripes")
         expect(page.locator("h1")).to_have_text("violet stripes")
         page.reload()
         expect(page.locator("h1")).to_have_text("violet stripes")
@@ -237,10 +235,7 @@ def test_of_ten_thousand_categories_only_what_is_looked_at_is_loaded(at, shown):
 
 def test_what_cannot_be_reached_is_said_and_can_be_tried_again(at):
     with at() as page:
-        page.route("**/v1/status", lambda route: route.abort())
-        page.goto("/#/stream")
-        expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
-        page.unroute("**/v1/status")
+        ask_in_vain(page)
         page.get_by_role("button", name="Try again").click()
         expect(page.locator("h1")).to_have_text("Stream")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browsing import expect, findings, needs_chromium, tab, visit
+from browsing import expect, findings, needs_chromium, renamed, tab, type_name, visit
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.usefixtures("as_it_was")]
 PHONE = {"width": 390, "has_touch": True, "is_mobile": True}
 FAMILY = "👩‍👩‍👧 family"
 HEBREW = "ציפור כחולה"
@@ -21,14 +21,6 @@ FOLDER = """async () => {
   const dropped = [birds, file("letter.txt", "text/plain")].map(entry => ({webkitGetAsEntry: () => entry}));
   return (await filesOf({files: [], items: dropped})).map(({name}) => name);
 }"""
-
-
-@pytest.fixture(autouse=True)
-def as_it_was(shown):
-    """Whatever a test does, the next one finds the known names."""
-    yield
-    for category in (0, 1, 2):
-        shown.client.patch(f"/v1/categories/{category}", json={"name": f"kind{category}"}).raise_for_status()
 
 
 def touch(page, *steps: list[tuple[float, float]]) -> None:
@@ -170,16 +162,14 @@ def test_the_map_stays_as_it_is_looked_at_when_something_is_renamed(at, shown):
         expect(page.get_by_role("status").first).to_contain_text("1.2 times larger")
         expect(page.locator(".selected")).to_be_hidden()
         with page.expect_response("**/v1/map?*"):
-            shown.client.patch("/v1/categories/2", json={"name": "another"}).raise_for_status()
+            renamed(shown, 2, "another")
         page.wait_for_timeout(300)
         expect(page.get_by_role("status").first).to_contain_text("1.2 times larger")
 
 
 def test_a_name_that_another_category_has_offers_to_merge_the_two(at, shown):
     with at("#/category/1") as page:
-        page.keyboard.press("r")
-        page.get_by_label("Name of the category").fill("kind2")
-        page.keyboard.press("Enter")
+        type_name(page, "kind2")
         told = page.locator(".toast", has_text="Another category is called")
         expect(told.get_by_role("button", name="Merge the two")).to_be_visible()
         told.get_by_role("button", name="Undo").click()
@@ -188,8 +178,8 @@ def test_a_name_that_another_category_has_offers_to_merge_the_two(at, shown):
 
 
 def test_names_of_all_scripts_are_shown_as_they_are_written(at, shown):
-    shown.client.patch("/v1/categories/2", json={"name": FAMILY}).raise_for_status()
-    shown.client.patch("/v1/categories/1", json={"name": HEBREW}).raise_for_status()
+    renamed(shown, 2, FAMILY)
+    renamed(shown, 1, HEBREW)
     assert shown.get("/v1/categories/2")["count"] == 0
     with at() as page:
         expect(page.locator(".card", has_text=FAMILY).locator(".initial")).to_have_text("👩‍👩‍👧")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import drop, expect, needs_chromium, tab, visit
+from browsing import ask_in_vain, drop, expect, needs_chromium, renamed, tab, type_name, visit
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.usefixtures("as_it_was")]
 HIDE = """hidden => {
   Object.defineProperty(document, "hidden", {get: () => hidden, configurable: true});
   document.dispatchEvent(new Event("visibilitychange"));
@@ -20,19 +20,6 @@ BURST = """count => import("/assets/live.js").then(({live}) => {
   }
 })"""
 FOLLOW = "import('/assets/live.js').then(live => live.follow())"
-
-
-@pytest.fixture(autouse=True)
-def as_it_was(shown):
-    """Whatever a test does, the next one finds the known names."""
-    yield
-    for category in (0, 1, 2):
-        renamed(shown, category, f"kind{category}")
-
-
-def renamed(shown, category: int, name: str) -> None:
-    """Someone else gives a category a name."""
-    shown.client.patch(f"/v1/categories/{category}", json={"name": name}).raise_for_status()
 
 
 def numbers(shown, category: int, **query) -> list[int]:
@@ -82,9 +69,7 @@ def test_as_many_images_stay_as_were_loaded(at, shown, png):
 
 def test_undo_is_not_offered_for_what_someone_else_has_done_since(at, shown):
     with at("#/category/0") as page:
-        page.keyboard.press("r")
-        page.get_by_label("Name of the category").fill("mine")
-        page.keyboard.press("Enter")
+        type_name(page, "mine")
         offer = page.locator(".toast", has_text="Now called")
         expect(offer.get_by_role("button", name="Undo")).to_be_visible()
         page.wait_for_timeout(1000)  # the news of one's own edit take nothing away
@@ -136,10 +121,7 @@ def test_a_tab_that_nobody_sees_lets_go_and_catches_up_when_it_is_looked_at(brow
 
 def test_a_view_that_could_not_be_reached_opens_when_the_service_is_back(at):
     with at() as page:
-        page.route("**/v1/status", lambda route: route.abort())
-        page.goto("/#/stream")
-        expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
-        page.unroute("**/v1/status")
+        ask_in_vain(page)
         page.evaluate(FOLLOW)
         expect(page.locator("h1")).to_have_text("Stream")
 
