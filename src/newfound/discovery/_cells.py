@@ -14,11 +14,14 @@ import numpy as np
 from newfound.discovery._exact import Float32s, Float64s, Ints
 
 _DIRECTIONS_FROM = 4096  # rows: enough to tell the leading directions
-_CENTRES_FROM = 16  # rows a cell: enough to tell where its centre is
+_DIMENSIONS = 64  # in which rows are told apart
+_CENTRES_FROM = 6  # rows a cell: enough to tell where its centre is
 _ROUNDS = 4  # in which centres are drawn: each round goes where the ones before left rows far from all
 _PASSES = 8
 _FAR = 2.0  # times the median of the squared distances
 _STEP = 4096  # rows assigned at a time
+_COMPARED = 1024  # centres that every point is compared with
+_PROBED = 6  # groups of centres that a point is compared with, where there are more
 
 
 def leading_directions(rows: Float32s, count: int) -> Float64s:
@@ -41,36 +44,24 @@ def neighbours(rows: Float32s, count: int, size: int) -> Ints:
     return np.argpartition(closeness, len(rows) - size, axis=1)[:, -size:]
 
 
-def divide(points: Float32s, cells: int) -> Ints:
-    """The cell of every point (in few dimensions), from 0 up, about ``cells`` in all.
+def divide(rows: Float32s, cells: int) -> Ints:
+    """The cell of every row, from 0 up, about ``cells`` in all.
 
-    Points that are left far from every centre, because none was drawn near them, are divided among themselves.
+    Rows that are left far from every centre, because none was drawn near them, are divided among themselves.
     """
+    points = rows @ leading_directions(rows, min(_DIMENSIONS, rows.shape[1])).astype(np.float32)
     cell = np.empty(len(points), np.int64)
     some, used, limit = np.arange(len(points)), 0, np.inf
     for _ in range(_PASSES):
-        part, distance = _in_two_steps(points[some], max(1, cells * len(some) // len(points)))
+        centres = choose_centres(points[some], max(1, cells * len(some) // len(points)))
+        part, distance = assign(points[some], centres)
         cell[some] = used + part
-        used += int(part.max()) + 1
+        used += len(centres)
         limit = min(limit, _FAR * float(np.median(distance)))
         some = some[distance > limit]
         if not some.size:
             break
     return cell
-
-
-def _in_two_steps(points: Float32s, cells: int) -> tuple[Ints, Float64s]:
-    """As :func:`assign`, for about ``cells`` centres: groups first and cells within each, which costs far less."""
-    groups, _ = assign(points, choose_centres(points, max(1, math.isqrt(cells))))
-    order, starts = grouped(groups)
-    cell, distance, used = groups, np.empty(len(points)), 0
-    for a, b in itertools.pairwise(starts.tolist()):
-        some = order[a:b]
-        centres = choose_centres(points[some], max(1, round(cells * len(some) / len(points))))
-        part, distance[some] = assign(points[some], centres)
-        cell[some] = used + part
-        used += len(centres)
-    return cell, distance
 
 
 def choose_centres(points: Float32s, count: int) -> Float32s:
@@ -97,18 +88,58 @@ def choose_centres(points: Float32s, count: int) -> Float32s:
 
 
 def assign(points: Float32s, centres: Float32s) -> tuple[Ints, Float64s]:
-    """The nearest centre of every point, and about the squared distance to it."""
-    half = np.square(centres).sum(axis=1) / 2
+    """The nearest centre of every point, or nearly, and about the squared distance to it.
+
+    Of many centres, a point is compared with those of the groups nearest to it. (To settle on one group first, and
+    draw centres within it, would tear clusters apart: in many dimensions most points lie near some border.)
+    """
+    groups = None if len(centres) <= _COMPARED else _Groups(centres)
     cell, distance = np.empty(len(points), np.int64), np.empty(len(points))
     for start in range(0, len(points), _STEP):
         part = points[start : start + _STEP]
-        closeness = part @ centres.T
-        closeness -= half
-        best = closeness.argmax(axis=1)
+        best, peak = _nearest(part, centres) if groups is None else groups.nearest(part)
         cell[start : start + _STEP] = best
-        peak = closeness[np.arange(len(part)), best]
         distance[start : start + _STEP] = np.maximum(0, np.square(part).sum(axis=1) - 2 * peak)
     return cell, distance
+
+
+class _Groups:
+    """Centres in groups of centres that lie close together."""
+
+    def __init__(self, centres: Float32s) -> None:
+        heads = choose_centres(centres, math.isqrt(len(centres)))
+        head, _ = assign(centres, heads)
+        order, starts = grouped(head)
+        self._heads = heads[head[order[starts[:-1]]]]  # those that have members
+        self._members = [order[a:b] for a, b in itertools.pairwise(starts.tolist())]
+        self._centres = [centres[members] for members in self._members]
+
+    def nearest(self, points: Float32s) -> tuple[Ints, Float32s]:
+        """As :func:`_nearest`, among the members of the groups that are nearest to each point."""
+        count = min(_PROBED, len(self._heads))
+        probed = np.argpartition(_closeness(points, self._heads), -count, axis=1)[:, -count:].ravel()
+        best, peak = np.zeros(len(points), np.int64), np.full(len(points), -np.inf, np.float32)
+        order, starts = grouped(probed)
+        for a, b in itertools.pairwise(starts.tolist()):
+            group, rows = probed[order[a]], order[a:b] // count
+            place, value = _nearest(points[rows], self._centres[group])
+            better = value > peak[rows]
+            peak[rows[better]], best[rows[better]] = value[better], self._members[group][place[better]]
+        return best, peak
+
+
+def _nearest(points: Float32s, centres: Float32s) -> tuple[Ints, Float32s]:
+    """The nearest centre of every point, and its closeness."""
+    closeness = _closeness(points, centres)
+    best = closeness.argmax(axis=1)
+    return best, closeness[np.arange(len(points)), best]
+
+
+def _closeness(points: Float32s, centres: Float32s) -> Float32s:
+    """Half of how much longer a point's square is than its squared distance to each centre."""
+    closeness: Float32s = points @ centres.T
+    closeness -= np.square(centres).sum(axis=1) / 2
+    return closeness
 
 
 def grouped(keys: Ints) -> tuple[Ints, Ints]:

@@ -45,8 +45,7 @@ class Outline:
     @classmethod
     def of(cls, prototypes: Float32s, cells: int, directions: int) -> Outline:
         """With about so many cells."""
-        rough = _cells.leading_directions(prototypes, directions).astype(np.float32)
-        return cls(prototypes, directions, *_cells.grouped(_cells.divide(prototypes @ rough, cells)))
+        return cls(prototypes, directions, *_cells.grouped(_cells.divide(prototypes, cells)))
 
     @property
     def cells(self) -> int:
