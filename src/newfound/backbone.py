@@ -154,6 +154,7 @@ def create(
     tune_blocks: int = 1,
     weights: str | None = None,
     image_size: int | None = None,
+    crop_pct: float | None = None,
 ) -> Backbone:
     """A backbone by its timm name.
 
@@ -163,6 +164,7 @@ def create(
         weights: None for pretrained weights (an installed package's, else timm's hub), a path of a local file, or
             "random".
         image_size: another input size than the model's own; position embeddings are resized by timm.
+        crop_pct: another share of an image's shorter side that is seen than the model's own.
 
     Raises:
         SettingsError: no such model, or not one that gives features.
@@ -209,7 +211,7 @@ def create(
         mean=tuple(config["mean"]),
         std=tuple(config["std"]),
         interpolation=config["interpolation"],
-        crop_pct=float(config["crop_pct"]),
+        crop_pct=float(crop_pct or config["crop_pct"]),
     )
     return Backbone(name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained")
 

@@ -21,6 +21,7 @@ from newfound.datasets import LabelledImages, check_trainable, item_name, load_d
 from newfound.distributed import check_agreement, divide
 from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
+from newfound.image_size import best_input
 from newfound.images import content_hash
 from newfound.launching import launch, make_fabric, together
 from newfound.logs import TensorBoardLog
@@ -75,7 +76,7 @@ def fit(
             unless there is an accelerator.
         weights: None for pretrained weights, a local file, or "random".
         tune_blocks: how many of the backbone's last blocks learn.
-        image_size: another input size than the backbone's own.
+        image_size: the input size in pixels; None is 320 for the default backbone, and what others were trained at.
         bundle: put the trunk's weights into the run too.
         overwrite: replace a run, or another unfinished training, in `out`.
         cache: the folder of the trunk's cached outputs (default: NEWFOUND_CACHE or ~/.cache/newfound).
@@ -109,7 +110,10 @@ def fit(
     labelled = load_dataset(data)
     check_trainable(labelled)
     with together(fabric):
-        model = backbone_models.create(backbone, tune_blocks=tune_blocks, weights=weights, image_size=image_size)
+        size, crop = best_input(backbone, image_size)
+        model = backbone_models.create(
+            backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop
+        )  # fmt: skip
         model.to(fabric.device)
         # Not before there is something to learn from, and with: a slip shall not cost the run that is there.
         folder = _prepare(out, overwrite) if fabric.is_global_zero else Path(out) if out is not None else None
@@ -119,7 +123,7 @@ def fit(
         labelled, skipped = _readable(labelled, encoder, fabric, reporter)
         resolved = _possible(resolved, labelled, reporter)
         config = _config(
-            method, presets.label(preset, short=short), resolved, model, image_size, seed, precision, labelled, skipped
+            method, presets.label(preset, short=short), resolved, model, seed, precision, labelled, skipped
         )
         check_agreement(config | {"data": config["data"]["hash"], "backbone": config["backbone"]["trunk_hash"]}, fabric)
         checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
@@ -137,8 +141,8 @@ def fit(
 
 
 def _config(
-    method: str, preset: str, resolved: Settings, model: backbone_models.Backbone, image_size: int | None, seed: int,
-    precision: str, labelled: LabelledImages, skipped: list[tuple[str, str]],
+    method: str, preset: str, resolved: Settings, model: backbone_models.Backbone, seed: int, precision: str,
+    labelled: LabelledImages, skipped: list[tuple[str, str]],
 ) -> dict[str, Any]:  # fmt: skip
     """What a run is made from."""
     return {
@@ -148,7 +152,8 @@ def _config(
         "preset": preset,
         "settings": dataclasses.asdict(resolved),
         "backbone": {
-            "name": model.name, "tune_blocks": model.tune_blocks, "weights": model.weights, "image_size": image_size,
+            "name": model.name, "tune_blocks": model.tune_blocks, "weights": model.weights,
+            "image_size": model.spec.size, "crop_pct": model.spec.crop_pct,
             "trunk_hash": model.trunk_hash(), "split": model.split,
         },
         "seed": seed,

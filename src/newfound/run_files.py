@@ -23,7 +23,9 @@ from typing import Any
 import newfound
 from newfound.errors import RunError
 
-FORMAT = 4  # 1 had prototypes only, in a file of another name; 2 did not weigh evidence; 3 took features as they are
+# 1 had prototypes only, in a file of another name; 2 did not weigh evidence; 3 took features as they are; 4 had the
+# model's own crop
+FORMAT = 5
 KNOWN, KNOWN_1 = "known.safetensors", "prototypes.safetensors"
 CHECKED = ("classes.json", "model.safetensors", KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")

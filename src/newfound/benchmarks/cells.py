@@ -30,6 +30,7 @@ from newfound.benchmarks.studies import Variant
 from newfound.datasets import LabelledImages, item_name
 from newfound.errors import SettingsError, WeightsError
 from newfound.fitting import fit
+from newfound.image_size import own_size
 from newfound.images import content_hash
 from newfound.loading import load
 from newfound.method import Settings, get_method
@@ -54,6 +55,7 @@ class Setup:
         short: the presets' form for small machines.
         weights: a local file for the backbone, if its own cannot be had.
         check: whether sizes that are not the data set's are an error.
+        image_size: the input size in pixels; None for what the backbone was trained at, as in the paper.
     """
 
     protocol: str
@@ -65,6 +67,7 @@ class Setup:
     weights: str | None = None
     known: str | None = None
     check: bool = True
+    image_size: int | None = None
 
     def __post_init__(self) -> None:
         if (self.protocol == OWN) != (self.known is not None):
@@ -83,6 +86,11 @@ class Setup:
             raise WeightsError(f"there is no weight file {self.weights}.")
         digest = hashlib.blake2b(Path(self.weights).read_bytes(), digest_size=8).hexdigest()
         return f"{Path(self.weights).name} ({digest})"
+
+    @property
+    def pixels(self) -> int:
+        """The input size."""
+        return self.image_size or own_size(self.backbone)
 
     @cached_property
     def split(self) -> tuple[LabelledImages, LabelledImages]:
@@ -136,7 +144,7 @@ class Cell:
             "data": s.about, "backbone": s.backbone, "weights": s.source, "method": v.method,
             "preset": presets.label(v.preset, short=s.short), "settings": self.settings,
             "resolved": digest(given(resolved)), "seed": self.seed, "orders": s.orders,
-        }  # fmt: skip
+        } | ({"image_size": s.image_size} if s.image_size else {})  # fmt: skip
 
     @cached_property
     def key(self) -> str:
@@ -158,7 +166,7 @@ class Cell:
         form = "--short" if s.short else "--full"
         return (
             f"newfound train labelled.csv --out RUN --method {v.method} --preset {v.preset} {form} "
-            f"--backbone {s.backbone} --seed {self.seed}{extra}"
+            f"--backbone {s.backbone} --image-size {s.pixels} --seed {self.seed}{extra}"
         )
 
     def measure(self, keep: Path | None = None, reporter: Reporter | None = None) -> Result:
@@ -203,7 +211,7 @@ class Cell:
             return load(folder, weights=s.weights)
         return fit(
             s.split[0], method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
-            seed=self.seed, out=folder, reporter=reporter, **self.settings,
+            image_size=s.pixels, seed=self.seed, out=folder, reporter=reporter, **self.settings,
         )  # fmt: skip
 
 

@@ -179,4 +179,5 @@ def describe(cell: Cell) -> str:
     v, s = cell.variant, cell.setup
     data = s.about["protocol"] + (f" (class seed {s.class_seed})" if s.class_seed is not None else "")
     settings = "".join(f", {name}={value}" for name, value in cell.settings.items())
-    return f"{data}, {s.backbone}: {v.method}, {v.preset}{settings}, seed {cell.seed}"
+    size = f" at {s.image_size} pixels" if s.image_size else ""
+    return f"{data}, {s.backbone}{size}: {v.method}, {v.preset}{settings}, seed {cell.seed}"

@@ -176,7 +176,8 @@ def folder_of(study: Study, choice: Choice, setup: Setup, out: str | os.PathLike
     """Where a study's tables and figures go: another place for all that is asked but seeds and grid."""
     parts = [f"own-{Path(str(setup.data)).resolve().name}" if setup.known is not None else setup.protocol]
     parts += [f"class-seed-{setup.class_seed}"] if setup.class_seed is not None else []
-    parts += [*(choice.backbones or [setup.backbone]), *(["short"] if setup.short else [])]
+    parts += [*(choice.backbones or [setup.backbone]), *([f"{setup.image_size}-pixels"] if setup.image_size else [])]
+    parts += ["short"] if setup.short else []
     parts += [Path(setup.weights).stem] if setup.weights else []
     parts += [f"{setup.orders}-orders"] if setup.orders != Setup.orders else []
     if study.varies:

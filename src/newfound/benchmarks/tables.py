@@ -101,13 +101,14 @@ class Table:
         weights = {result["backbone"]: result["weights"] for result in every}
         backbones = sorted(weights)
         seen = [pretraining.in_words(name, data["protocol"], weights[name]) for name in backbones]
+        size = f" at {every[0]['image_size']} pixels" if "image_size" in every[0] else ""
         orders = " or ".join(map(orders_in_words, sorted({result["orders"] for result in every})))
         scored = "seeds, the stream in class order" if self.class_order else f"seeds and {orders} each"
         times = sorted(result["time"][:10] for result in every)
         period = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
         sentences = [
             f"{data['protocol']}, {classes} {data['known']} known classes of {data['classes']}, {data['labelled']:,} "
-            f"labelled and {data['stream']:,} streamed images; backbone {', '.join(backbones)}; mean (± standard "
+            f"labelled and {data['stream']:,} streamed images; backbone {', '.join(backbones)}{size}; mean (± standard "
             f"deviation, of All where there are three) over {scored}; newfound {every[0]['newfound']}, "
             f"commit {', '.join(sorted({result['commit'] for result in every}))}, {period}.",
             *seen,

@@ -70,6 +70,10 @@ Backbones = Annotated[
     typer.Option("--backbone", metavar="NAME", help="Any timm image model; repeatable for `backbones`.",
                  show_default="tf_efficientnet_lite0"),
 ]  # fmt: skip
+ImageSize = Annotated[
+    int | None,
+    typer.Option(min=32, metavar="N", help="Input size in pixels.", show_default="what the backbone was trained at"),
+]
 Weights = Annotated[str | None, typer.Option(metavar="PATH", help="A local weight file.", show_default="pretrained")]
 Short = Annotated[bool, typer.Option("--short/--full", help="15 epochs on cached views, or all of it.")]
 Preset = Annotated[
@@ -131,6 +135,7 @@ def _command(study: Study):
         method: Methods = None,
         backbone: Backbones = None,
         weights: Weights = None,
+        image_size: ImageSize = None,
         short: Short = True,
         preset: Preset = "paper",
         settings: Set = None,
@@ -153,7 +158,8 @@ def _command(study: Study):
             preset, parse_settings(settings or [], "ltc", ()), grid.value, tuple(method or ()),
             names if study.name == "backbones" else (),
         )  # fmt: skip
-        setup = setup_of(protocol, known, data, names[0] if names else None, class_seed, orders, short, weights)
+        first = names[0] if names else None
+        setup = setup_of(protocol, known, data, first, class_seed, orders, short, weights, image_size)
         record, results = run_study(
             study,
             setup,
@@ -211,7 +217,7 @@ def report(
 
 def setup_of(
     protocol: str | None, known: Path | None, data: str | None, backbone: str | None, class_seed: int | None,
-    orders: int, short: bool, weights: str | None,
+    orders: int, short: bool, weights: str | None, image_size: int | None = None,
 ) -> Setup:  # fmt: skip
     """What the options of a benchmark say of data, backbone and orders."""
     from newfound.backbone import DEFAULT
@@ -222,8 +228,9 @@ def setup_of(
             "give one of the two: --protocol NAME for a benchmark, or --known FILE for data of your own."
         )
     return Setup(
-        protocol or OWN, data, backbone or DEFAULT, class_seed, orders, short, weights, str(known) if known else None
-    )
+        protocol or OWN, data, backbone or DEFAULT, class_seed, orders, short, weights, str(known) if known else None,
+        image_size=image_size,
+    )  # fmt: skip
 
 
 def seed_list(text: str) -> list[int]:
