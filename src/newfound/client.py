@@ -44,6 +44,9 @@ class Client:
         token: what it was started with; without it, the environment variable NEWFOUND_TOKEN.
         timeout: seconds to wait for an answer.
 
+    Attributes:
+        last_edit: the number of the last edit made here, for `undo`; None if there was nothing to change.
+
     Raises SettingsError for what is no address or no token, and if httpx is not installed; its methods raise
     ServiceError when the service cannot be reached or refuses, and SettingsError for what it says cannot be done.
 
@@ -63,6 +66,7 @@ class Client:
             raise SettingsError("a service's token is printable ASCII text; the one that was given is not.")
         headers = {"X-Newfound": "1"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self.url = url.rstrip("/")
+        self.last_edit: int | None = None
         try:
             self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout)
         except httpx.InvalidURL as error:
@@ -99,35 +103,39 @@ class Client:
 
     def rename(self, category: int, name: str) -> Category:
         """Give a category a name of one's own."""
-        return self._category(self._ask("PATCH", f"/v1/categories/{int(category)}", json={"name": name}))
+        return self._edited("PATCH", f"/v1/categories/{int(category)}", {"name": name})
 
     def merge(self, categories: Iterable[int]) -> Category:
         """Make one category of several."""
-        return self._category(self._ask("POST", "/v1/categories/merge", json={"categories": list(categories)}))
+        return self._edited("POST", "/v1/categories/merge", {"categories": list(categories)})
 
     def split(self, category: int, images: Iterable[Sighting | int]) -> Category:
         """Make a new category of some sightings of one, given as such or by their numbers."""
-        body = {"sightings": _numbers(images)}
-        return self._category(self._ask("POST", f"/v1/categories/{int(category)}/split", json=body))
+        return self._edited("POST", f"/v1/categories/{int(category)}/split", {"sightings": _numbers(images)})
 
     def move(self, images: Iterable[Sighting | int], category: int) -> Category:
         """Say that sightings belong to a category."""
-        return self._category(self._ask("POST", "/v1/move", json={"sightings": _numbers(images), "category": category}))
+        return self._edited("POST", "/v1/move", {"sightings": _numbers(images), "category": category})
 
     def ignore(self, *categories: int, on: bool = True) -> None:
         """Mark categories as junk, or no longer."""
         for category in categories:
-            self._ask("PATCH", f"/v1/categories/{int(category)}", json={"ignored": on})
+            self._edited("PATCH", f"/v1/categories/{int(category)}", {"ignored": on})
 
     def promote(self, *categories: int, on: bool = True) -> None:
         """Mark named discoveries as classes to be taught, or no longer."""
         for category in categories:
-            self._ask("PATCH", f"/v1/categories/{int(category)}", json={"promoted": on})
+            self._edited("PATCH", f"/v1/categories/{int(category)}", {"promoted": on})
 
-    def undo(self) -> dict[str, Any]:
-        """Take back what a person did last; says what that was."""
-        event: dict[str, Any] = self._ask("POST", "/v1/undo")
-        return event
+    def undo(self, event: int | None = None) -> dict[str, Any]:
+        """Take back one edit and say which; without its number (`last_edit`), the last one, whoever made it.
+
+        Raises:
+            SettingsError: A later edit has to do with the same and has to be taken back first; there is no such edit,
+                or it has been taken back already.
+        """
+        undone: dict[str, Any] = self._ask("POST", "/v1/undo", json={} if event is None else {"event": event})
+        return undone
 
     def status(self) -> dict[str, Any]:
         """What the service runs, and how much it has seen."""
@@ -235,6 +243,11 @@ class Client:
             return _TooLarge(f"{self.url} refused: {words}")
         hint = " Give the service's token." if response.status_code in (401, 403) else ""
         return ServiceError(f"{self.url} refused ({response.status_code}): {words}{hint}")
+
+    def _edited(self, verb: str, where: str, asked: dict[str, Any]) -> Category:
+        told = self._ask(verb, where, json=asked)
+        self.last_edit = next(reversed(told.get("edits", ())), None)
+        return self._category(told)
 
     def _category(self, told: dict[str, Any]) -> Category:
         names = ("id", "name", "origin", "count", "merged_into", "ignored", "promoted")

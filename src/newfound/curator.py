@@ -36,13 +36,19 @@ class Curator:
 
     Args:
         journal: what was opened with :meth:`Journal.open`, and is not empty.
-        actor: who renames, merges and moves; without it, the user's name.
+        actor: who renames, merges and moves, and undoes what was done in that name; without it, the user's name.
+
+    Attributes:
+        last_edit: the number of the event that the last edit made here is, for `undo`; None if there was nothing to
+            change.
     """
 
     def __init__(self, journal: Journal, *, actor: str | None = None) -> None:
         if journal.empty:
             raise JournalError(f"{journal.name} is empty: nothing has been discovered with it yet.")
         self.keeper = Keeper(journal, actor=actor)
+        self.last_edit: int | None = None
+        self._named = actor  # the user's name tells nobody apart: a service has one for all who use it
         self._items: dict[int, Any] = {}  # images that were given as objects, by number: some of each category
         self._shown: Counter[int] = Counter()  # how many of each those are
 
@@ -85,7 +91,7 @@ class Curator:
 
     def rename(self, category: int, name: str) -> Category:
         """Give a category a name of one's own."""
-        self.keeper.edit(lambda book, _: editing.rename(book.catalogue, category, name))
+        self._edit(lambda book, _: editing.rename(book.catalogue, category, name))
         return self.category(category)
 
     def merge(self, categories: Iterable[int]) -> Category:
@@ -93,7 +99,7 @@ class Curator:
 
         Each keeps its place in the search, so that what looks like any of them is recognised.
         """
-        event = self.keeper.edit(lambda book, _: editing.merge(book.catalogue, categories))
+        event = self._edit(lambda book, _: editing.merge(book.catalogue, categories))
         return self.category(event.details["category"])
 
     def split(self, category: int, images: Iterable[Any]) -> Category:
@@ -107,7 +113,7 @@ class Curator:
         def make(book: Book, writer: Writer) -> editing.Edit:
             return editing.split(book.catalogue, self.keeper.places(writer, numbers), category)
 
-        return self.category(self.keeper.edit(make).details["category"])
+        return self.category(self._edit(make).details["category"])
 
     def move(self, images: Iterable[Any], category: int) -> Category:
         """Say that images belong to a category; they stay there. See `split` for what names an image."""
@@ -117,23 +123,29 @@ class Curator:
             book.catalogue.resolve(category)  # refuses an id that was never given out
             return editing.move(book.catalogue, self.keeper.places(writer, numbers), category)
 
-        return self.category(self.keeper.edit(make).details["category"])
+        return self.category(self._edit(make).details["category"])
 
     def ignore(self, *categories: int, on: bool = True) -> None:
         """Mark categories as junk, which takes in more of its kind; or, with `on` False, no longer."""
-        self.keeper.edit(lambda book, _: editing.flag(book.catalogue, categories, "ignored", on))
+        self._edit(lambda book, _: editing.flag(book.catalogue, categories, "ignored", on))
 
     def promote(self, *categories: int, on: bool = True) -> None:
         """Mark named discoveries as classes to be taught when the run is continued; or no longer."""
-        self.keeper.edit(lambda book, _: editing.flag(book.catalogue, categories, "promoted", on))
+        self._edit(lambda book, _: editing.flag(book.catalogue, categories, "promoted", on))
 
-    def undo(self) -> EventRow:
-        """Take back what a person did last: rename, merge, split, move, ignore, promote. Again: what was before that.
+    def undo(self, event: int | None = None) -> EventRow:
+        """Take back one edit: rename, merge, split, move, ignore or promote. Again: the one before it.
+
+        Args:
+            event: the number of the edit (`last_edit`, `events`). Without it, the last edit in the name of `actor`;
+                where none was given, the last one, whoever made it.
 
         Raises:
-            SettingsError: There is nothing to undo.
+            InTheWay: A later edit that stands has to do with the same images or categories, and has to be taken back
+                first; `newfound.journal.undoing` says which do.
+            SettingsError: There is no such edit, or it has been taken back already; there is nothing to undo.
         """
-        return self.keeper.undo()
+        return self.keeper.undo(event, by=self._named if event is None else None)
 
     def events(self, *, limit: int | None = None) -> list[EventRow]:
         """All that happened to categories, oldest first: by people, and by the dictionary itself."""
@@ -175,6 +187,11 @@ class Curator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _edit(self, make: Callable[[Book, Writer], editing.Edit]) -> EventRow:
+        event = self.keeper.edit(make)
+        self.last_edit = event.number if event.details["changes"] else None
+        return event
 
     def _told(self, rows: Sequence[SightingRow]) -> list[Sighting]:
         """Sightings as they stand now."""

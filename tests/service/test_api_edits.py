@@ -70,6 +70,44 @@ def test_undo_takes_back_what_was_done_last(filled):
     assert nothing.json()["error"] == "there is nothing to undo."
 
 
+def test_every_edit_tells_its_number_and_undo_takes_back_just_that_one(filled):
+    post, patch = filled.client.post, filled.client.patch
+    mine = patch("/v1/categories/3", json={"name": "heron"}).json()["edits"]
+    theirs = patch("/v1/categories/4", json={"name": "tern"}).json()["edits"]
+    both = patch("/v1/categories/4", json={"ignored": True, "promoted": True}).json()["edits"]
+    moved = post("/v1/move", json={"sightings": [2], "category": 0}).json()["edits"]
+    split = post("/v1/categories/3/split", json={"sightings": [6]}).json()["edits"]
+    merged = post("/v1/categories/merge", json={"categories": [0, 3]}).json()["edits"]
+    assert [mine, theirs, both, moved, split, merged] == [[0], [1], [2, 3], [4], [5], [6]]
+    assert post("/v1/categories/merge", json={"categories": [0, 3]}).json()["edits"] == [], "they are one already"
+    assert post("/v1/undo", json={"event": merged[0]}).json() == {"undone": "merged", "event": 6}
+    assert post("/v1/undo", json={"event": mine[0]}).json() == {"undone": "renamed", "event": 0}
+    assert [_category(filled, number)["name"] for number in (3, 4)] == ["new-1", "tern"]
+
+
+def test_an_edit_that_a_later_one_builds_on_is_not_taken_back_and_the_answer_says_which(filled):
+    filled.client.patch("/v1/categories/3", json={"name": "heron"}).raise_for_status()
+    filled.client.patch("/v1/categories/3", json={"name": "tern"}).raise_for_status()
+    refused = filled.client.post("/v1/undo", json={"event": 0})
+    assert refused.status_code == 409
+    assert ": event 1, renamed by" in refused.json()["error"]
+    assert "category 3" in refused.json()["error"]
+    assert _category(filled, 3)["name"] == "tern"
+
+
+@pytest.mark.parametrize("event", [99, -1, 2**60, "0", 0.5, [0]])
+def test_an_event_that_is_none_cannot_be_taken_back(seen, event):
+    answer = seen.client.post("/v1/undo", json={"event": event})
+    assert answer.status_code == 422
+    assert answer.json()["error"]
+
+
+def test_of_several_changes_in_one_request_all_are_made_or_none(filled):
+    refused = filled.client.patch("/v1/categories/0", json={"name": "another", "ignored": True})
+    assert refused.status_code == 422, "a known category cannot be ignored"
+    assert _category(filled, 0)["name"] == "kind0"
+
+
 def test_ignoring_and_promoting(filled):
     assert filled.client.patch("/v1/categories/3", json={"ignored": True}).json()["ignored"]
     unnamed = filled.client.patch("/v1/categories/4", json={"promoted": True})

@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from newfound.errors import SettingsError
+from newfound.errors import ImageError, SettingsError
+from newfound.service import urls
 from newfound.service.settings import Limits
 from newfound.service.urls import Prefix
 
@@ -159,6 +160,13 @@ def test_images_are_fetched_from_allowed_prefixes_only(serving, tmp_path, elsewh
         away = server.client.post("/v1/observe", json={"images": [{"url": f"{base}/photos/away.png"}]})
         assert "302" in away.json()["errors"][0]["error"]
         assert asked == ["/photos/heron.png?size=1", "/photos/away.png"]
+
+
+def test_an_image_that_takes_for_ever_to_arrive_is_given_up(elsewhere, monkeypatch):
+    base, _ = elsewhere
+    monkeypatch.setattr(urls, "_LONGEST", -1.0)
+    with pytest.raises(ImageError, match="to arrive"):
+        urls.fetch(f"{base}/photos/heron.png", (Prefix.parse(base),), 10**6)
 
 
 def test_without_allowed_prefixes_nothing_is_fetched(quiet, elsewhere):

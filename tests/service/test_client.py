@@ -78,7 +78,7 @@ def test_people_mend_categories_from_afar(client, stream):
     new = client.split(3, [sightings[3], 8])
     assert (new.count, new.origin) == (2, "discovered")
     assert client.move([13], new.id).count == 3
-    assert client.undo()["undone"] == "moved"
+    assert client.undo(client.last_edit)["undone"] == "moved"
     merged = client.merge([3, new.id])
     assert merged.id == 3
     assert client.category(new.id).id == 3
@@ -97,6 +97,11 @@ def test_what_cannot_be_done_is_refused_in_the_services_words(client, stream):
         client.rename(99, "x")
     with pytest.raises(SettingsError, match="both known"):
         client.merge([0, 1])
+    client.rename(3, "heron")
+    first = client.last_edit
+    client.rename(3, "tern")
+    with pytest.raises(SettingsError, match=r"event 1, renamed by .*category 3"):
+        client.undo(first)
     with pytest.raises(SettingsError, match="no number"):
         client.move([Sighting("a.png", None, None, False, None, None, error="cannot be read")], 3)
 

@@ -102,7 +102,20 @@ def test_what_another_process_does_to_the_journal_is_told(server, png, tmp_path)
             listener.wait_for("2-2")
         assert [(e["kind"], e["actor"]) for e in listener.of("edit")] == [("merged", "ann"), ("renamed", "ann")]
         assert listener.of("category")[-1]["name"] == "birds"
+        assert listener.of("gone")[0] == {"id": 4, "category": 3}
     assert server.get("/v1/categories", sort="id")["items"][3]["count"] == 2
+
+
+def test_a_category_whose_last_image_leaves_is_gone_and_an_undo_says_what_it_takes_back(server, png):
+    server.observe(png(3, 1), png(4, 1)).raise_for_status()
+    with _listening(server.url) as listener:
+        listener.wait_for("2-0")
+        server.client.post("/v1/move", json={"sightings": [1], "category": 3}).raise_for_status()
+        listener.wait_for("2-1")
+        assert listener.of("gone") == [{"id": 4, "category": 3}]
+        server.client.post("/v1/undo", json={"event": 0}).raise_for_status()
+        listener.wait_for("2-2")
+        assert [(e["kind"], e.get("undoes")) for e in listener.of("edit")] == [("moved", None), ("undone", 0)]
 
 
 def test_a_stream_ends_when_the_server_does(serving, tmp_path):

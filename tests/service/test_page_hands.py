@@ -95,7 +95,7 @@ def test_all_of_a_category_is_done_with_a_finger_and_undone_after_a_reload(brows
         expect(page.locator(".grid li")).to_have_count(1)
         page.reload()
         expect(page.locator(".grid li")).to_have_count(1)
-        page.get_by_role("button", name="Undo what was done last").tap()
+        page.get_by_role("button", name="Undo what was done here last").tap()
         expect(page.locator(".grid li")).to_have_count(count)
 
 

@@ -67,15 +67,63 @@ def test_as_many_images_stay_as_were_loaded(at, shown, png):
         assert page.locator(".grid li").count() == len(numbers(shown, 0, limit=500))
 
 
-def test_undo_is_not_offered_for_what_someone_else_has_done_since(at, shown):
+def test_of_two_people_each_undoes_their_own(at, shown):
+    with at("#/category/0") as ann, at("#/category/1") as bob:
+        type_name(ann, "of Ann")
+        expect(ann.locator("h1")).to_have_text("of Ann")
+        type_name(bob, "of Bob")
+        expect(bob.locator("h1")).to_have_text("of Bob")
+        ann.keyboard.press("Control+z")
+        expect(ann.locator("h1")).to_have_text("kind0")
+        expect(bob.locator("h1")).to_have_text("of Bob")
+        assert [shown.get(f"/v1/categories/{category}")["name"] for category in (0, 1)] == ["kind0", "of Bob"]
+        ann.keyboard.press("u")
+        expect(ann.locator(".toast").last).to_contain_text("Nothing that was done here is left to undo.")
+        type_name(bob, "of Bob again")
+        expect(bob.locator("h1")).to_have_text("of Bob again")
+        bob.reload()
+        visit(bob, "#/category/1")
+        bob.keyboard.press("u")
+        bob.keyboard.press("u")
+        expect(bob.locator("h1")).to_have_text("kind1")
+
+
+def test_undo_says_whose_later_edit_is_in_the_way_and_goes_on_when_that_is_taken_back(at, shown):
+    with at("#/category/0") as page:
+        type_name(page, "mine")
+        expect(page.locator("h1")).to_have_text("mine")
+        theirs = shown.client.patch("/v1/categories/0", json={"name": "theirs"}).json()["edits"][0]
+        expect(page.locator("h1")).to_have_text("theirs")
+        page.locator(".toast", has_text="Now called").get_by_role("button", name="Undo").click()
+        expect(page.locator(".toast.error")).to_contain_text(f"event {theirs}, renamed by")
+        expect(page.locator("h1")).to_have_text("theirs")
+        shown.client.post("/v1/undo", json={"event": theirs}).raise_for_status()
+        expect(page.locator("h1")).to_have_text("mine")
+        page.keyboard.press("u")
+        expect(page.locator("h1")).to_have_text("kind0")
+
+
+def test_undo_is_offered_until_someone_else_has_taken_the_edit_back(at, shown):
     with at("#/category/0") as page:
         type_name(page, "mine")
         offer = page.locator(".toast", has_text="Now called")
-        expect(offer.get_by_role("button", name="Undo")).to_be_visible()
-        page.wait_for_timeout(1000)  # the news of one's own edit take nothing away
         expect(offer).to_be_visible()
-        renamed(shown, 1, "theirs")
+        renamed(shown, 1, "elsewhere")
+        expect(page.locator(".neighbours")).to_contain_text("elsewhere")
+        expect(offer.get_by_role("button", name="Undo")).to_be_visible()
+        mine = shown.get("/v1/categories/0")["events"][0]["number"]
+        shown.client.post("/v1/undo", json={"event": mine}).raise_for_status()
         expect(offer).to_have_count(0)
+
+
+def test_a_category_whose_last_image_was_moved_leaves_the_gallery(at, shown):
+    known = numbers(shown, 1)[0]
+    with at() as page:
+        made = shown.client.post("/v1/categories/1/split", json={"sightings": [known]}).json()
+        card = page.locator(f".cards [data-id='{made['id']}']")
+        expect(card).to_be_visible()
+        shown.client.post("/v1/move", json={"sightings": [known], "category": 1}).raise_for_status()
+        expect(card).to_have_count(0)
 
 
 def test_a_name_that_someone_gave_meanwhile_is_there_when_one_stops_typing(at, shown):
@@ -143,6 +191,21 @@ def test_the_rest_of_an_upload_that_broke_off_is_sent_and_nothing_goes_in_twice(
         expect(page.locator(".toast", has_text="20 images: ")).to_be_visible()
     assert shown.get("/v1/status")["sightings"] == seen + 20
     assert keys[1] == keys[2] != keys[0]
+
+
+def test_a_file_that_is_too_large_for_the_service_does_not_hold_the_others_up(at, shown, png):
+    def with_little_room(route):
+        told = route.fetch().json()
+        route.fulfill(json=told | {"limits": told["limits"] | {"body": 2**20}})
+
+    seen = shown.get("/v1/status")["sightings"]
+    with at() as page:
+        page.route("**/v1/status", with_little_room)
+        visit(page, "#/stream")
+        drop(page, {"huge.png": png(0, 140) + bytes(2**20), "small.png": png(0, 141)})
+        expect(page.locator(".toast.error")).to_contain_text("1 file not taken in. huge.png is larger than 1 MB.")
+        expect(page.locator(".toast", has_text="1 image: ")).to_be_visible()
+    assert shown.get("/v1/status")["sightings"] == seen + 1
 
 
 def test_of_two_answers_of_the_slider_the_later_question_counts(at):

@@ -77,5 +77,3 @@ def _call(schema: dict[str, Any], base: str, path: str, method: str, route: dict
 def _example(schema: dict[str, Any], of: dict[str, Any]) -> dict[str, Any]:
     described = schema["components"]["schemas"][of["$ref"].rpartition("/")[2]]
     return {name: value["examples"][0] for name, value in described["properties"].items() if value.get("examples")}
-
-

@@ -31,6 +31,7 @@ class About:
     preset: str
     backbone: str
     classes: int
+    began: float  # when the journal was, in seconds since 1970: no other has the same
 
 
 class Service:
@@ -48,7 +49,8 @@ class Service:
         folder = Path(run.folder or ".").absolute()
         self.settings = settings
         self.discoverer = run.discoverer(journal)
-        self.about = About(folder.name, **run.about(), classes=len(run.classes))
+        began = self.journal.models()[0][0].time
+        self.about = About(folder.name, **run.about(), classes=len(run.classes), began=began)
         self.metrics = Metrics()
         self.store = ImageStore(folder, self.journal)
         self.courtesy = Courtesy()

@@ -13,7 +13,7 @@ from newfound.crops import Crop, crop_at
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.images import content_hash, thumbnail
 from newfound.journal import Journal
-from newfound.journal.rows import SightingRow
+from newfound.journal.rows import SightingRow, as_path
 
 SIZES = (160, 320, 640)
 _WHOLE = 4096  # pixels of the longer side of what is shown in place of an original
@@ -54,8 +54,8 @@ class ImageStore:
 
     def file_of(self, row: SightingRow) -> Path | None:
         """Where the image of a sighting is now: where the journal says, or here if the run was moved; else None."""
-        if row.image is not None and "://" not in row.image and Path(row.image).is_file():
-            return Path(row.image)
+        if row.image is not None and "://" not in row.image and (path := Path(as_path(row.image))).is_file():
+            return path
         if row.content is None:
             return None
         digest = row.content.hex()
@@ -63,7 +63,7 @@ class ImageStore:
 
     def source_of(self, row: SightingRow) -> Path | Crop | None:
         """What the picture of a sighting is made from: a part of a file here, where its image is one; else its file."""
-        local = row.image if row.image is not None and "://" not in row.image else None  # nothing is fetched
+        local = as_path(row.image) if row.image is not None and "://" not in row.image else None  # nothing is fetched
         return crop_at(local) or self.file_of(row)
 
     def small(self, row: SightingRow, size: int) -> bytes | None:

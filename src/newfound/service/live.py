@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from newfound.errors import JournalError
 from newfound.journal.journal import Journal
 from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
+from newfound.journal.undoing import UNDONE
 from newfound.service.courtesy import Courtesy
 from newfound.service.overview import Overview
 
@@ -158,7 +159,7 @@ class _Telling:
 
     def sighting(self, row: SightingRow) -> None:
         self.position = Position(row.number + 1, self.position.events)
-        if row.score is None:  # it was forgotten
+        if row.forgotten:
             return
         (told,) = self._teller.rows([row])
         if row.created:
@@ -172,10 +173,16 @@ class _Telling:
         self._changed.update(dict.fromkeys(concerned(event)))
         if event.actor != NEWFOUND:
             edit = {"kind": event.kind, "actor": event.actor, "number": event.number}
+            if event.kind == UNDONE:
+                edit["undoes"] = event.details["event"]
             self.messages.append(_message("edit", self.position, edit))
 
     def changed_categories(self) -> None:
-        """Each category once, as it stands now, however often it changed."""
+        """Each category once, as it stands now, however often it changed; of one that lives elsewhere, where."""
+        home = self._shelf.home
+        for number in self._changed:
+            if home.get(number, number) != number:
+                self.messages.append(_message("gone", self.position, {"id": number, "category": home[number]}))
         changed = [self._shelf.find(number) for number in self._changed if number in self._shelf.home]
         for category in self._shelves.filled(self._shelf, changed):
             self.messages.append(_message("category", self.position, category))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from newfound.journal.journal import Journal
 from newfound.journal.keeper import NOWHERE
 from newfound.journal.rows import NEWFOUND, EventRow, Position
+from newfound.journal.undoing import UNDONE
 from newfound.service.courtesy import Courtesy
 from newfound.service.doubting import is_borderline
 from newfound.service.scanning import Facts, joined, of_rows, scan
@@ -137,7 +138,7 @@ class Overview:
             self._moves[event.number] = event.details["sightings"]
             with self.lock:
                 self.decided.update(event.details["sightings"])
-        elif event.kind == "undone" and event.details["event"] in self._moves:
+        elif event.kind == UNDONE and event.details["event"] in self._moves:
             again = self._moves.pop(event.details["event"])
             rows = self._journal.sightings(again)
             still = {number for numbers in self._moves.values() for number in numbers}

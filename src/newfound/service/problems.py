@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from newfound.errors import DataError, ImageError, JournalError, SettingsError
+from newfound.journal.undoing import InTheWay
 
 log = logging.getLogger("newfound.service")
 
@@ -62,6 +63,10 @@ def answer_problems(app: FastAPI) -> None:
     @app.exception_handler(SettingsError)
     async def refused(_: Request, error: SettingsError) -> Answer:
         return problem(422, str(error))
+
+    @app.exception_handler(InTheWay)
+    async def in_the_way(_: Request, error: InTheWay) -> Answer:
+        return problem(409, str(error))
 
     @app.exception_handler(ImageError)
     @app.exception_handler(DataError)

@@ -66,7 +66,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/events", response_class=StreamingResponse, responses=_LIVE | schemas.errors())
     async def events(last_event_id: Annotated[str | None, Header()] = None) -> StreamingResponse:
-        """Server-sent events: sighting, category, edit, position. Last-Event-ID goes on where a stream broke off."""
+        """Server-sent events: sighting, category, gone, edit, position. Last-Event-ID goes on where one broke off."""
         messages = live.stream(service, live.parse_position(last_event_id))
         return StreamingResponse(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 

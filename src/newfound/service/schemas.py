@@ -46,6 +46,12 @@ class Move(Asked):
     category: Number = Field(examples=[7])
 
 
+class Undo(Asked):
+    """Which edit to take back: one of the `edits` that a change was answered with, else the last one."""
+
+    event: Number | None = Field(None, examples=[123])
+
+
 class Login(Asked):
     token: str = Field(max_length=1000, examples=["..."])
 
@@ -65,6 +71,12 @@ class Category(BaseModel):
     last_seen: float | None
     doubt: float | None
     exemplars: list[int]
+
+
+class Edited(Category):
+    """A category after a change; `edits` are the numbers of the events that it made, which undo takes back."""
+
+    edits: list[int]
 
 
 class Neighbour(BaseModel):
@@ -188,6 +200,8 @@ class WhatIf(BaseModel):
 
 
 class Undone(BaseModel):
+    """What was taken back: its kind, and its number."""
+
     undone: str
     event: int
 
@@ -198,6 +212,7 @@ class Status(BaseModel):
     preset: str
     backbone: str
     classes: int
+    began: float
     cut: float
     score: Literal["log ratio", "cosine"]
     sightings: int

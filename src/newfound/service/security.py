@@ -66,7 +66,7 @@ class Guard:
         if not self._is_our_host(headers.get("host", "")):
             return 421, "this service does not answer for that host name."
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self._settings.limits.body:
+        if not length.isdecimal() or int(length) > self._settings.limits.body:
             return 413, self._too_large()
         path, safe = scope["path"], scope["method"] in ("GET", "HEAD", "OPTIONS")
         rights, proven = self._rights(headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -11,6 +12,7 @@ from newfound.errors import ImageError, SettingsError
 
 _PORTS = {"http": 80, "https": 443}
 _TIMEOUT = httpx.Timeout(15.0, connect=5.0)
+_LONGEST = 60.0  # seconds for one image: a server that sends byte after byte would never time out
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class Prefix:
         """Raises SettingsError for what is no http or https address."""
         parts = _split(text)
         if parts is None or parts.query or parts.fragment:
-            raise SettingsError(f"{text!r} is not a prefix of addresses: give one such as https://photos.example/birds/")
+            raise SettingsError(
+                f"{text!r} is not a prefix of addresses: give one such as https://photos.example/birds/"
+            )
         path = unquote(parts.path) or "/"
         return cls(parts.scheme, str(parts.hostname), parts.port or _PORTS[parts.scheme], path.rstrip("/") + "/")
 
@@ -58,11 +62,12 @@ def fetch(url: str, allowed: tuple[Prefix, ...], limit: int) -> bytes:
     """The bytes at an address.
 
     Raises:
-        ImageError: It is not below an allowed prefix, does not answer with 200, or has more than `limit` bytes.
+        ImageError: It is not below an allowed prefix, does not answer with 200, takes more than a minute, or has more
+            than `limit` bytes.
     """
     if not any(prefix.covers(url) for prefix in allowed):
         raise ImageError("this address is not below a prefix that the operator allows (--allow-url)")
-    data = bytearray()
+    data, until = bytearray(), time.monotonic() + _LONGEST
     try:
         with (
             httpx.Client(follow_redirects=False, timeout=_TIMEOUT, trust_env=False) as client,
@@ -74,6 +79,8 @@ def fetch(url: str, allowed: tuple[Prefix, ...], limit: int) -> bytes:
                 data += piece
                 if len(data) > limit:
                     raise ImageError(f"what is at the address is larger than {limit:,} bytes")
+                if time.monotonic() > until:
+                    raise ImageError(f"what is at the address took more than {_LONGEST:g} s to arrive")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ImageError(f"the address could not be read ({type(error).__name__})") from error
     return bytes(data)

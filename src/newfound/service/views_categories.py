@@ -77,7 +77,7 @@ def concerned(event: EventRow) -> set[int]:
     """The ids of the categories that an event changed."""
     details = event.details
     ids = {details[name] for name in ("category", "of", "from", "to") if isinstance(details.get(name), int)}
-    ids.update(details.get("categories", ()), details.get("merged", ()))
+    ids.update(*(details.get(name, ()) for name in ("categories", "merged", "emptied")))
     for change in (*details.get("changes", ()), *details.get("back", ())):
         ids.update(change[name] for name in ("category", "under") if isinstance(change.get(name), int))
     return ids

@@ -23,7 +23,7 @@ export async function openDoubt(main, { status, signal }) {
   const decided = []; // for undo: what was decided here, the last one at the end
   let busy = false;
 
-  const skipped = () => decided.filter(({ edited }) => !edited).length; // still in the service's queue
+  const skipped = () => decided.filter(({ event }) => event === null).length; // still in the service's queue
 
   async function more() {
     const page = await get("v1/doubt", { limit: PAGE, cursor }, signal);
@@ -54,7 +54,7 @@ export async function openDoubt(main, { status, signal }) {
   }
 
   async function show() {
-    if (!queue.length && cursor !== null) await more();
+    while (!queue.length && cursor !== null) await more();
     const [item] = queue;
     tellTotal();
     if (!item) {
@@ -96,9 +96,9 @@ export async function openDoubt(main, { status, signal }) {
     busy = true;
     try {
       const [item] = queue;
-      const edited = await act(item);
-      if (edited === null) return;
-      decided.push({ item, edited: edited !== false });
+      const answer = await act(item);
+      if (answer === null) return;
+      decided.push({ item, event: answer.edits.at(-1) ?? null });
       queue.shift();
       total -= 1;
       await show();
@@ -112,16 +112,22 @@ export async function openDoubt(main, { status, signal }) {
     return candidate ? actions.move([item.number], { id: candidate.category }) : null;
   });
   const found = () => decide((item) => actions.split(item.category, [item.number]));
-  const skip = () => decide(() => false);
+  const skip = () => decide(() => ({ edits: [] }));
 
   /** The last image comes back; what was decided about it is undone, a skip has nothing to undo. */
   async function undo() {
     const last = decided.at(-1);
-    if (busy || !last || (last.edited && !(await actions.undo()))) return;
-    decided.pop();
-    queue.unshift(last.item);
-    total += 1;
-    await show();
+    if (busy || !last) return;
+    busy = true;
+    try {
+      if (last.event !== null && !(await actions.undo(last.event))) return;
+      decided.pop();
+      queue.unshift(last.item);
+      total += 1;
+      await show();
+    } finally {
+      busy = false;
+    }
   }
 
   const keys = { s: ["skip", skip] };

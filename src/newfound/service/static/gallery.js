@@ -10,7 +10,6 @@ import { Pages } from "./paging.js";
 import { announce } from "./toasts.js";
 
 const SORTS = { newest: "Newest", size: "Largest", name: "Name", doubt: "Most doubtful" };
-const RELOADS = ["merged", "undone"]; // edits that take cards away, or bring them back
 const ORIGINS = { "": "All", known: "Known", discovered: "Discovered" };
 
 /** Show the gallery; `query` holds sort, origin, q and ignored, as the address has them, `many` how much was shown. */
@@ -88,10 +87,16 @@ export function openGallery(main, { query, many, readdress, status, signal }) {
   function refresh(category) {
     const card = cards.get(category.id);
     card.update(category);
-    if (fits(category, { ...asked, q: "" })) return;
-    card.element.remove();
-    cards.delete(category.id);
+    if (!fits(category, { ...asked, q: "" })) remove(category);
+  }
+
+  function remove({ id }) {
+    if (!cards.has(id)) return;
+    const refocus = holdFocus(list, "a", (link) => link.hash);
+    cards.get(id).element.remove();
+    cards.delete(id);
     showTotal(all - 1);
+    refocus();
   }
 
   function showTotal(number) {
@@ -123,11 +128,12 @@ export function openGallery(main, { query, many, readdress, status, signal }) {
   search.addEventListener("input", debounced(() => signal.aborted || ask({ q: search.value.trim() }), 200));
   listen({
     category: arrive,
+    gone: remove,
     sighting: (sighting) => {
       fill(begin);
       cards.get(sighting.category)?.count(sighting);
     },
-    edit: ({ kind }) => RELOADS.includes(kind) && changed(),
+    edit: ({ kind }) => kind === "undone" && changed(), // which may bring a card back
     missed: changed,
   }, signal);
   return findNewest().then(() => ask({}, many));

@@ -43,7 +43,7 @@ function needs(target, key) {
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.altKey || needs(event.target, event.key)) return;
-  const undoing = (event.ctrlKey || event.metaKey) && event.key === "z" && !event.shiftKey;
+  const undoing = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !event.shiftKey;
   if (!undoing && (event.ctrlKey || event.metaKey || !enabled())) return;
   const key = event.shiftKey || event.key.length > 1 ? event.key : event.key.toLowerCase(); // Caps Lock changes nothing
   const second = event.timeStamp - prefixed < SOON;

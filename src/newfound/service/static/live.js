@@ -1,12 +1,13 @@
 /** What happens while one looks: the service's event stream, handed on as DOM events. */
 
-const TYPES = ["sighting", "category", "edit", "position"];
+const TYPES = ["sighting", "category", "gone", "edit", "position"];
 const AGAIN = 3000; // milliseconds until a stream that was refused is asked for again
 const UNSEEN = 20000; // milliseconds after which a tab in the background lets go: a browser has six connections for all
 
 /**
- * Dispatches "sighting", "category", "edit" and "position" with the JSON as detail, "state" with a word, and "missed"
- * when there was more than the stream tells of: after a break that the browser could not make up for.
+ * Dispatches "sighting", "category", "gone" (a category lives on under another id), "edit" and "position" with the JSON
+ * as detail, "state" with a word, and "missed" when there was more than the stream tells of: after a break that the
+ * browser could not make up for.
  */
 export const live = new EventTarget();
 

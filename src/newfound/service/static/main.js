@@ -1,6 +1,6 @@
 /** The frame around the views: addresses, totals, shortcuts, uploads. */
 
-import { undo } from "./actions.js";
+import { resume, undo } from "./actions.js";
 import { get, whenLocked } from "./api.js";
 import { openCategory } from "./category.js";
 import { login, showHelp } from "./dialogs.js";
@@ -54,6 +54,7 @@ async function open(focus = true) {
   failed = false;
   try {
     status = await get("v1/status", {}, signal);
+    resume(status.began);
     showTotals();
     await show(main, {
       id, query, status, signal, many: before?.many ?? 0, from: lastGallery(),
@@ -126,18 +127,22 @@ function showState(word) {
   if (word === "live" && failed) open(false);
 }
 
+function chooseFiles() {
+  if (status?.rights === "write") document.getElementById("files").click();
+}
+
 const go = (place) => () => (location.hash = place);
 bind("Everywhere", {
   "g g": ["gallery", go("#/")], "g m": ["map", go("#/map")], "g s": ["stream", go("#/stream")],
-  "g d": ["doubt", go("#/doubt")], a: ["add images", () => document.getElementById("files").click()],
-  u: ["undo what was done last (also Ctrl Z)", undo], "?": ["this help", showHelp],
+  "g d": ["doubt", go("#/doubt")], a: ["add images", chooseFiles],
+  u: ["undo what was done here last (also Ctrl Z)", () => undo()], "?": ["this help", showHelp],
 });
 document.getElementById("help").addEventListener("click", showHelp);
-document.getElementById("undo").addEventListener("click", undo);
+document.getElementById("undo").addEventListener("click", () => undo());
 document.getElementById("skip").addEventListener("click", (event) => (event.preventDefault(), main.focus()));
 whenLocked(() => login().then(follow));
 listen({ state: showState, position: totals, edit: totals, missed: totals });
 addEventListener("hashchange", () => open());
-acceptImages();
+acceptImages(() => status);
 follow(); // first of all: what happens while a view loads is not missed
 await open(false);

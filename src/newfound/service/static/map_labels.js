@@ -21,6 +21,7 @@ export class Labels {
   /** Ask the service for the largest categories. */
   async load(signal) {
     let cursor = null;
+    let told = 0;
     do {
       const page = await get("v1/categories", { sort: "size", ignored: true, limit: PAGE, cursor }, signal);
       for (const { id, name, origin, count, exemplars } of page.items) {
@@ -29,8 +30,9 @@ export class Labels {
         this.sizes.set(id, count);
         this.exemplars.set(id, exemplars);
       }
+      told += page.items.length;
       cursor = page.next;
-    } while (cursor !== null && this.names.size < MOST);
+    } while (cursor !== null && told < MOST);
   }
 
   /** What a category is called. */

@@ -31,7 +31,7 @@ export function toast(text, { kind = "note", actions = [], stays = kind === "err
     if (!stays) timer = setTimeout(() => (element.matches(":hover, :focus-within") ? wait() : close()), STAYS);
   };
   region.append(element);
-  while (region.children.length > AT_MOST) (region.querySelector(".passing") ?? region.firstElementChild).remove();
+  while (region.children.length > AT_MOST) (region.querySelector(".passing:not(:last-child)") ?? region.firstElementChild).remove();
   if (kind !== "error") announce(text);
   wait();
   return { close, say: (changed) => (words.textContent = changed) };

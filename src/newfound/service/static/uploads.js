@@ -6,12 +6,14 @@ import { plural } from "./format.js";
 import { toast } from "./toasts.js";
 
 const BATCH = 16; // images a request: soon enough an answer, few enough requests
-const BYTES = 24 * 2 ** 20; // a request; the service refuses more than 64 MB
+const BYTES = 24 * 2 ** 20; // a request, where the service takes as many
+const WRAPPING = 2 ** 14; // bytes of a request that are not of its images, at most
 let sending = 0; // how many lists are on their way
 
-/** Take images that are dropped, pasted or chosen. */
-export function acceptImages() {
+/** Take images that are dropped, pasted or chosen; `status` gives what the service has said of itself. */
+export function acceptImages(status) {
   const veil = document.getElementById("drop");
+  const take = (files) => accept(files, status() ?? {});
   const carriesFiles = (event) => event.dataTransfer?.types.includes("Files");
   let depth = 0; // dragenter and dragleave come for every element that is crossed
   const show = (change) => {
@@ -36,13 +38,18 @@ export function acceptImages() {
   });
 }
 
-function take(files) {
-  if (document.body.dataset.rights === "read") return;
-  if (files.length) send([...batches(files)], files.length);
+/** Send what the service will take, and say what it will not. */
+function accept(files, { rights, limits = { body: Infinity } }) {
+  if (rights === "read" || !files.length) return;
+  const most = limits.body - WRAPPING;
+  const bad = files.filter(({ size }) => size > most)
+    .map(({ name }) => ({ error: `${name} is larger than ${Math.floor(limits.body / 2 ** 20)} MB.` }));
+  const waiting = [...batches(files.filter(({ size }) => size <= most), Math.min(BYTES, most))];
+  send(waiting, files.length, { seen: 0, founded: 0, repeated: 0, bad });
 }
 
 /** Send images and say what came of them; those that cannot be read do not stop the others. */
-async function send(waiting, total, sum = { seen: 0, founded: 0, repeated: 0, bad: [] }) {
+async function send(waiting, total, sum) {
   const told = toast(`Looking at ${plural(total, "image")}…`, { stays: true });
   sending += 1;
   try {
@@ -75,18 +82,18 @@ function conclude({ seen, founded, repeated, bad }) {
 }
 
 /** Files in requests, each with the key under which it can be sent again and is entered once. */
-function* batches(files) {
+function* batches(files, most) {
   let batch = [];
   let bytes = 0;
   for (const file of files) {
-    if (batch.length === BATCH || (batch.length && bytes + file.size > BYTES)) {
+    if (batch.length === BATCH || (batch.length && bytes + file.size > most)) {
       yield { files: batch, key: newKey() };
       [batch, bytes] = [[], 0];
     }
     batch.push(file);
     bytes += file.size;
   }
-  yield { files: batch, key: newKey() };
+  if (batch.length) yield { files: batch, key: newKey() };
 }
 
 function newKey() {
