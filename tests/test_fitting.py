@@ -13,13 +13,14 @@ import torch
 from PIL import Image
 
 import newfound as nf
-from newfound import presets
+from newfound import fitting, presets
 from newfound.datasets import LabelledImages, load_dataset
 from newfound.errors import DataError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
 from newfound.fitting import _possible
 from newfound.logs import TensorBoardLog
 from newfound.method import get_method
 from newfound.progress import Reporter
+from newfound.rehearsal import rehearse
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -169,7 +170,7 @@ def test_a_small_data_set_is_still_recognised_under_the_default_preset(fit_tiny,
 
 
 def test_what_a_rehearsal_chose_is_recorded_and_used(fit_tiny, pictures):
-    run = fit_tiny(pictures(kinds=4, each=5), method="baseline", preset="default")
+    run = fit_tiny(pictures(kinds=4, each=5), method="baseline", preset="default", reconsider_at="rehearsed")
     chosen = run.config["rehearsed"]
     assert set(chosen) == {"reconsider_at", "inflate", "evidence_temperature"}
     assert {name: getattr(run.method.settings, name) for name in chosen} == chosen
@@ -257,6 +258,25 @@ def test_an_interrupted_fit_goes_on_and_ends_as_if_it_had_not_been(fit_tiny, pic
     assert contents(fit_tiny(data, out=tmp_path / "run", **options)) == whole
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
     assert contents(nf.load(tmp_path / "run")) == whole
+
+
+def test_what_was_rehearsed_before_an_interruption_is_not_rehearsed_again(fit_tiny, pictures, tmp_path, monkeypatch):
+    played = []
+    monkeypatch.setattr(fitting, "rehearse", lambda *given, **how: played.append(1) or rehearse(*given, **how))
+    data, folder = pictures(kinds=4, each=4), tmp_path / "run"
+    options = {"threshold": "rehearsed", "p_gen": 0.0}
+    whole = fit_tiny(data, **options)
+    with monkeypatch.context() as patch:
+        stop_after(patch, epoch=1)
+        with pytest.raises(Stopped):
+            fit_tiny(data, out=folder, **options)
+    assert len(played) == 2
+    resumed = fit_tiny(data, out=folder, **options)
+    assert len(played) == 2
+    assert contents(resumed) == contents(whole)
+    for name in ("threshold", "share", "rehearsed", "settings"):
+        assert resumed.config.get(name) == whole.config.get(name)
+    assert not (folder / "rehearsal").exists()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from newfound import backbone, load
+from newfound import backbone, fit, load
 from newfound.errors import SettingsError
 from newfound.image_size import best_input, own_size
+from newfound.views import Views
 
 DINO = "vit_base_patch16_224.dino"
 
@@ -37,10 +39,6 @@ def test_a_backbone_that_timm_does_not_have_is_refused_with_one_that_is_near():
 
 
 def test_what_is_shown_whole_has_all_of_its_shorter_side_in_the_view():
-    from PIL import Image
-
-    from newfound.views import Views
-
     image = Image.new("RGB", (100, 80), "white")
     image.paste("black", (0, 0, 100, 1))  # a line at the very edge
     rows = {}
@@ -68,4 +66,39 @@ def test_a_run_of_format_4_is_still_shown_what_it_was_taught_on(fit_tiny, pictur
     del config["backbone"]["crop_pct"]
     file.write_text(json.dumps(config | {"format": 4}), encoding="utf-8")
     spec = load(tmp_path / "run").encoder.views.spec
-    assert spec.size == 192 and spec.crop_pct < 1
+    assert spec.size == 192
+    assert spec.crop_pct < 1
+
+
+def large(count: int) -> list[Image.Image]:
+    return [Image.new("RGB", (400, 300), (20 * n, 0, 0)) for n in range(count)]
+
+
+def small(count: int) -> list[Image.Image]:
+    return [Image.new("RGB", (400, 96), (20 * n, 0, 0)) for n in range(count)]
+
+
+def test_images_that_are_mostly_small_are_not_scaled_beyond_the_size_of_training(tmp_path):
+    name = backbone.DEFAULT
+    assert best_input(name, images=large(7) + small(4)) == (320, 1.0)
+    assert best_input(name, images=large(4) + small(7)) == (224, None)
+    assert best_input(name, 320, images=small(4)) == (320, 1.0), "what was asked for is done"
+    (tmp_path / "broken.jpg").write_bytes(b"no image")
+    unreadable = [tmp_path / "broken.jpg", tmp_path / "gone.jpg"]
+    assert best_input(name, images=unreadable) == (320, 1.0)
+    assert best_input(name, images=unreadable + small(1)) == (224, None)
+
+
+def test_the_papers_presets_show_what_the_backbone_was_trained_at(monkeypatch):
+    asked = []
+
+    def create(name, *, image_size, crop_pct, **_):
+        asked.append((name, image_size, crop_pct))
+        raise SettingsError("that is enough")
+
+    monkeypatch.setattr(backbone, "create", create)
+    for preset in ("default", "paper", "released"):
+        with pytest.raises(SettingsError, match="that is enough"):
+            fit((large(6), list("aabbcc")), preset=preset)
+    name = backbone.DEFAULT
+    assert asked == [(name, 320, 1.0), (name, 224, None), (name, 224, None)]

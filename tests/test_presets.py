@@ -85,7 +85,7 @@ def test_the_default_keeps_away_from_the_rate_that_collapses_other_backbones():
 def test_the_default_weighs_evidence_and_lets_a_rehearsal_choose_how():
     default = resolved("default")
     assert default.dictionary == "bayesian"
-    assert (default.share, default.reconsider_at) == ("rehearsed",) * 2
+    assert (default.threshold, default.share, default.reconsider_at) == ("rehearsed", "rehearsed", 0.0)
     assert default.between is None, "it goes by the number of classes, of which a rehearsal has half"
     assert resolved("default", method="slc").dictionary == "prototypes", "leaders are no Gaussians"
     assert resolved("default", method="closed").dictionary == "prototypes", "a closed set weighs nothing"

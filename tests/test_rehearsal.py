@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 from lightning_fabric import Fabric
 
 import newfound as nf
+from newfound._scenes import _deal, _score
 from newfound.cache import TokenCache
 from newfound.discovery import PrototypeDictionary
 from newfound.features import Encoder, unit
 from newfound.method import get_method
-from newfound.rehearsal import _deal, _score, choose, play, rehearse
-from newfound.teaching import read, teach
+from newfound.rehearsal import Rehearsal, choose, play, rehearse, rehearse_once
+from newfound.teaching import teach
 from newfound.views import Views
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -115,7 +117,7 @@ def test_the_trial_that_scores_best_is_taken_and_of_equal_ones_the_first(encoder
         def judge(dictionary, *args):
             return 0.9 if dictionary.state()["reconsider_at"] == liked else 0.5
 
-        monkeypatch.setattr("newfound.rehearsal._score", judge)
+        monkeypatch.setattr("newfound._scenes._score", judge)
         return rehearsed(encoder, pictures, method="frozen", epochs=0, **WEIGHING).settings
 
     for liked, expected in ((-30.0, (0.15, -30.0)), (None, (0.15, 0.0))):
@@ -177,7 +179,7 @@ def test_probabilities_come_closest_to_what_comes_true_at_the_chosen_temperature
 def test_evidence_that_cannot_be_rehearsed_has_a_cut_of_its_own_and_says_why(encoder, pictures, kinds, each):
     found = rehearsed(encoder, pictures, dictionary="bayesian", kinds=kinds, each=each)
     assert (found.threshold, found.settings, found.trials) == (10.0, {}, [])
-    assert f"{kinds} classes with {kinds * each} images are too few" in found.describe()
+    assert f"{kinds} classes with {kinds * each} images in all are too few" in found.describe()
 
 
 def test_classes_too_small_to_show_a_spread_fall_back_and_say_so(encoder, picture):
@@ -198,8 +200,11 @@ def test_a_saved_run_weighs_as_the_one_in_memory(fit_tiny, pictures, picture, tm
         state = dictionary.state()
         return 0.5 + 0.3 * (state["reconsider_at"] == -30.0) + 0.1 * (state["threshold"] == 5.0)
 
-    monkeypatch.setattr("newfound.rehearsal._score", judge)
-    run = fit_tiny(pictures(4, 6), method="baseline", preset="default", out=tmp_path / "run", reconsider_every=5)
+    monkeypatch.setattr("newfound._scenes._score", judge)
+    run = fit_tiny(
+        pictures(4, 6), method="baseline", preset="default", out=tmp_path / "run", reconsider_every=5,
+        reconsider_at="rehearsed",
+    )  # fmt: skip
     loaded = nf.load(tmp_path / "run")
     assert loaded.config["rehearsed"] == run.config["rehearsed"]
     assert loaded.config["rehearsed"]["reconsider_at"] == -30.0, "not what a dictionary has by itself"
@@ -223,7 +228,7 @@ def test_a_share_is_rehearsed_only_if_asked_for(encoder, pictures):
 
 
 def test_what_was_learnt_is_kept_unless_giving_it_up_is_better(encoder, pictures, monkeypatch):
-    monkeypatch.setattr("newfound.rehearsal._score", lambda *args: 0.9)
+    monkeypatch.setattr("newfound._scenes._score", lambda *args: 0.9)
     assert rehearsed(encoder, pictures, share="rehearsed").share == 1.0
 
 
@@ -245,7 +250,7 @@ def test_a_draw_that_took_a_training_is_streamed_in_several_orders_and_their_mea
         played.append((labels.tolist(), readings))
         return float(len(played))
 
-    monkeypatch.setattr("newfound.rehearsal._score", judge)
+    monkeypatch.setattr("newfound._scenes._score", judge)
     curve = scene.curve({}, np.array([0.0, 10.0]))
     orders = [labels for labels, _ in played]
     assert len(orders) == 6  # three orders at two thresholds
@@ -268,14 +273,14 @@ def test_a_perfect_dictionary_scores_one_and_a_closed_one_less():
     features = np.eye(4, dtype=np.float32)[[0, 0, 1, 2, 2, 3]]
     labels, names = np.array([10, 10, 11, 12, 12, 13]), np.array([10, 11])
     prototypes = np.eye(4, dtype=np.float32)[:2]
-    assert _score(PrototypeDictionary(prototypes, 0.5), names, features, labels) == 1.0
-    assert _score(PrototypeDictionary(prototypes, -1.0), names, features, labels) < 0.7
+    assert _score(PrototypeDictionary(prototypes, 0.5), names, features, labels, 0.0) == 1.0
+    assert _score(PrototypeDictionary(prototypes, -1.0), names, features, labels, 0.0) < 0.7
 
 
 def test_a_label_that_looks_like_a_discovered_id_is_not_taken_for_one():
     features = np.eye(3, dtype=np.float32)[[0, 1, 2, 2]]
     labels, names = np.array([2, 5, 7, 7]), np.array([2, 5])  # the discovered category gets the id 2, a known label
-    assert _score(PrototypeDictionary(np.eye(3)[:2], 0.5), names, features, labels) == 1.0
+    assert _score(PrototypeDictionary(np.eye(3)[:2], 0.5), names, features, labels, 0.0) == 1.0
 
 
 def test_prototypes_are_class_means_seen_from_the_labelled_mean_if_asked(encoder, pictures):
@@ -292,7 +297,46 @@ def test_prototypes_are_class_means_seen_from_the_labelled_mean_if_asked(encoder
     assert known["centre"] == pytest.approx(features.mean(axis=0), abs=1e-6)
     seen = features - known["centre"]
     seen /= np.linalg.norm(seen, axis=1, keepdims=True)
-    assert read(encoder, centred, known, images) == pytest.approx(seen, abs=1e-5)
+    assert centred.read(torch.from_numpy(features), known).numpy() == pytest.approx(seen, abs=1e-5)
     for k in range(3):
         mean = seen[targets == k].mean(axis=0)
         assert known["prototypes"][k] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+
+
+_NUMBER = st.floats(allow_nan=False)
+_CURVE, _CHOSEN = st.lists(_NUMBER, max_size=4), st.dictionaries(st.text(), st.none() | _NUMBER, max_size=3)
+_REHEARSALS = st.builds(
+    Rehearsal, _NUMBER, _NUMBER, _CURVE, _CURVE, st.integers(0), st.tuples(_NUMBER, _NUMBER), _CHOSEN,
+    st.lists(_CHOSEN, max_size=2), st.none() | st.text(),
+)  # fmt: skip
+_ALONE = Fabric(accelerator="cpu", devices=1)
+
+
+@given(_REHEARSALS)
+@examples(max_examples=25)
+def test_what_was_kept_is_what_was_chosen_to_the_last_bit(tmp_path_factory, chosen):
+    folder = tmp_path_factory.mktemp("kept") / "rehearsal"
+    assert rehearse_once(lambda: chosen, _ALONE, folder, {"seed": 1}) == chosen
+    assert rehearse_once(lambda: pytest.fail("played again"), _ALONE, folder, {"seed": 1}) == chosen
+
+
+@pytest.mark.parametrize("fault", ["of another training", "damaged", "not whole", "no object"])
+def test_a_kept_choice_that_does_not_fit_is_made_again(tmp_path, fault):
+    before, after = (Rehearsal(cut, 1.0, [], [], 0, (cut, cut)) for cut in (0.5, 0.75))
+    rehearse_once(lambda: before, _ALONE, tmp_path, {"seed": 1})
+    kept = tmp_path / "chosen.json"
+    if fault == "damaged":
+        kept.write_bytes(kept.read_bytes()[:-9])
+    elif fault == "not whole":
+        kept.write_text(kept.read_text().replace('"share"', '"part"'))
+    elif fault == "no object":
+        kept.write_text("[]")
+    key = {"seed": 2 if fault == "of another training" else 1}
+    assert rehearse_once(lambda: after, _ALONE, tmp_path, key) == after
+    assert rehearse_once(lambda: pytest.fail("played again"), _ALONE, tmp_path, key) == after
+
+
+def test_a_choice_that_cannot_be_kept_is_used_all_the_same(tmp_path):
+    (tmp_path / "file").touch()
+    chosen = Rehearsal(0.5, 1.0, [], [], 0, (0.5, 0.5))
+    assert rehearse_once(lambda: chosen, _ALONE, tmp_path / "file" / "rehearsal", {}) == chosen

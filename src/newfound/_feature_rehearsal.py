@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from newfound._scenes import Cast, Scene, judged
 from newfound.discovery import Dictionary
 from newfound.errors import SettingsError
-from newfound.evaluation import by_name, score
 from newfound.method._deciding import DictionaryName
 from newfound.method.frozen import Frozen, FrozenSettings
-from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Cast, Rehearsal, Scene, choose
+from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Rehearsal, choose
 
 # In few dimensions log ratios are small, and those of embeddings lie far from zero: the steps are finer around it.
 _LOG_RATIOS = np.array([-10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0])
@@ -50,15 +50,8 @@ class _Scene(Scene):
         decided = dictionary.observe(readings).category
         after = dictionary.predict(readings).category
         after = np.where(after < 0, max(dictionary.ids) + 1, after)  # what fits none is together
-        return (self._right(decided) + self._right(after)) / 2
-
-    def _right(self, ids: NDArray[np.int64]) -> float:
-        labels, names = self.cast.labels, self.cast.names.tolist()
-        predicted, discovered = by_name(ids, names)
-        result = score(labels, predicted, known=names, discovered=discovered)
-        assert result.named is not None, "predictions carry labels"
-        off = abs(np.log(result.categories / len(np.unique(labels))))
-        return float((result.strict.all + result.named.all) / 2 - _MISCOUNT * off)
+        scores = [judged(ids, self.cast.names, self.cast.labels, _MISCOUNT) for ids in (decided, after)]
+        return sum(scores) / 2
 
 
 def chosen_method(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 import newfound
 from newfound import backbone as backbone_models
 from newfound import presets
+from newfound._scenes import with_settings
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
 from newfound.datasets import LabelledImages, check_trainable, item_name, load_dataset
@@ -22,13 +23,13 @@ from newfound.distributed import check_agreement, divide
 from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
 from newfound.image_size import best_input
-from newfound.images import content_hash
-from newfound.launching import launch, make_fabric, together
+from newfound.images import content_hash, contents_hash
+from newfound.launching import make_fabric, together
 from newfound.logs import TensorBoardLog
 from newfound.method import Method, Settings, get_method
 from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
-from newfound.rehearsal import Rehearsal, rehearse, with_settings
+from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
 from newfound.run_files import FORMAT
 from newfound.teaching import teach, train
@@ -76,7 +77,8 @@ def fit(
             unless there is an accelerator.
         weights: None for pretrained weights, a local file, or "random".
         tune_blocks: how many of the backbone's last blocks learn.
-        image_size: the input size in pixels; None is 320 for the default backbone, and what others were trained at.
+        image_size: the input size in pixels. None is what the backbone was trained at; with the default preset the
+            default backbone is shown images at 320, if they are not small.
         bundle: put the trunk's weights into the run too.
         overwrite: replace a run, or another unfinished training, in `out`.
         cache: the folder of the trunk's cached outputs (default: NEWFOUND_CACHE or ~/.cache/newfound).
@@ -110,7 +112,7 @@ def fit(
     labelled = load_dataset(data)
     check_trainable(labelled)
     with together(fabric):
-        size, crop = best_input(backbone, image_size)
+        size, crop = best_input(backbone, image_size, preset=preset, images=labelled.items)
         model = backbone_models.create(
             backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop
         )  # fmt: skip
@@ -160,7 +162,7 @@ def _config(
         "precision": precision,
         "data": {
             "source": labelled.source, "images": len(labelled), "classes": len(labelled.classes),
-            "skipped": len(skipped), "hash": _data_hash(labelled),
+            "skipped": len(skipped), "hash": contents_hash(labelled.items, labelled.labels),
         },
     }  # fmt: skip
 
@@ -178,12 +180,14 @@ def _train(
     folder = checkpoint.folder if checkpoint else None
     chosen: Rehearsal | None = None
     if settings.threshold == "rehearsed" and method_class.discovers:
+        stage = folder / _REHEARSAL if folder else None
+        key = {**checkpoint.fingerprint, "newfound": newfound.__version__} if checkpoint else {}
         with reporter.stage("rehearsing discovery") as progress:
-            chosen = rehearse(
-                encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, progress=progress,
-                folder=folder / _REHEARSAL if folder else None,
+            played = partial(
+                rehearse, encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, folder=stage,
+                progress=progress,
             )  # fmt: skip
-        chosen = fabric.broadcast(chosen)
+            chosen = rehearse_once(played, fabric, stage, key)
         reporter.say(chosen.describe())
     before = copy.deepcopy(encoder.backbone.tail_state())
     with reporter.stage("learning", settings.epochs * len(items) or None) as progress:
@@ -297,12 +301,4 @@ def _readable(
     return data, skipped
 
 
-def _data_hash(data: LabelledImages) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for item, label in zip(data.items, data.labels, strict=True):
-        digest.update(f"{content_hash(item)}:{label}\n".encode())
-    return digest.hexdigest()
-
-
-
-__all__ = ["fit", "launch"]
+__all__ = ["fit"]

@@ -8,31 +8,29 @@ Held-out images matter: a model's own training images lie much closer to their p
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from newfound.discovery import Dictionary
+from newfound._scenes import Cast, Scene, with_settings
 from newfound.errors import SettingsError
-from newfound.evaluation import by_name, named_right, reliability, score
 from newfound.features import Encoder
 from newfound.method import Method, Settings
+from newfound.run_files import replace
 from newfound.teaching import train
 from newfound.training import blend_tail
 
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
 SHARES = (1.0, 0.75, 0.5, 0.25)  # of equal ones the largest is taken; never 0: what was learnt has a say
-_TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
 _WORTH = 0.01  # by how much another setting must be better than the one that is usually good
 _TEMPERATURES = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
-_ONLINE = ("reconsider_at", "evidence_temperature")  # settings that change neither what is taught nor what is read
-_PLAYED_EVERY = 100  # second thoughts in a rehearsal, whose streams are short
+_KEPT = "chosen.json"
 _ORDERS = 3  # of a stream whose draw took a training: what evidence founds depends on what comes first
 
 
@@ -63,6 +61,42 @@ class Rehearsal:
         )
 
 
+def rehearse_once(
+    make: Callable[[], Rehearsal], fabric, folder: Path | None, key: Mapping[str, Any]
+) -> Rehearsal:  # fmt: skip
+    """What `make` chooses, in all processes; or what it chose in this folder before the training was interrupted.
+
+    Args:
+        folder: where the choice is kept, by the first process; None keeps nothing.
+        key: all that the choice depends on, as JSON has it. What was kept under another is not used.
+    """
+    found = _recall(folder, key) if folder and fabric.is_global_zero else None
+    found = fabric.broadcast(found)
+    if found is not None:
+        return found
+    chosen = fabric.broadcast(make())
+    if folder and fabric.is_global_zero:
+        text = json.dumps({"key": key, "chosen": asdict(chosen)})
+        with suppress(OSError):  # it can be played again; on a full disk, the next checkpoint says so
+            folder.mkdir(parents=True, exist_ok=True)
+            replace(folder / _KEPT, lambda part: part.write_text(text, encoding="utf-8"))
+    return chosen
+
+
+def _recall(folder: Path, key: Mapping[str, Any]) -> Rehearsal | None:
+    try:
+        told = json.loads((folder / _KEPT).read_text(encoding="utf-8"))
+        low, high = told["chosen"]["flat"]
+        return Rehearsal(**told["chosen"] | {"flat": (low, high)}) if told["key"] == key else None
+    except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: it is played again
+        return None
+
+
+def draws_for(settings: Settings) -> int:
+    """How often classes are hidden: what learns does so in every draw."""
+    return 2 if settings.epochs else 8
+
+
 def rehearse(
     encoder: Encoder,
     items: list,
@@ -81,7 +115,7 @@ def rehearse(
     The encoder's tail is as it was afterwards.
 
     Args:
-        draws: how often classes are hidden; None takes 2 for a method that learns, which it does in every draw, else 4.
+        draws: how often classes are hidden; None takes 2 for a method that learns, which it does in every draw, else 8.
         folder: where a method may keep the images that it makes, one folder a draw.
     """
     with torch.random.fork_rng(devices=[]):
@@ -91,7 +125,7 @@ def rehearse(
     try:
         scenes = play(
             encoder, items, targets, method_class, settings, shares,
-            seed=seed, fabric=fabric, draws=draws or (2 if settings.epochs else 4), folder=folder, progress=progress,
+            seed=seed, fabric=fabric, draws=draws or draws_for(settings), folder=folder, progress=progress,
         )  # fmt: skip
         return choose(scenes, {})
     except SettingsError as error:
@@ -121,8 +155,8 @@ def play(
     classes = int(targets.max()) + 1
     if classes < MIN_CLASSES or len(items) < MIN_IMAGES * classes:
         raise SettingsError(
-            f"{classes} classes with {len(items)} images are too few to hide some of them "
-            f"({MIN_CLASSES} classes of {MIN_IMAGES} images are needed)"
+            f"{classes} classes with {len(items)} images in all are too few to hide some of them "
+            f"({MIN_CLASSES} classes, and {MIN_IMAGES} images a class, are needed)"
         )
     before = copy.deepcopy(encoder.backbone.tail_state())
     orders = _ORDERS if settings.epochs and getattr(settings, "dictionary", None) == "bayesian" else 1
@@ -186,97 +220,6 @@ def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> 
     )
 
 
-@dataclass(frozen=True)
-class Cast:
-    """Who plays what in a draw: half of the classes are hidden, and part of the others' images are held out."""
-
-    taught: list
-    classes: np.ndarray  # of the taught images, counted from 0
-    names: np.ndarray  # what those classes are called in the labelled set
-    stream: list
-    labels: np.ndarray
-
-    @classmethod
-    def of(cls, items: list, targets: np.ndarray, rng: np.random.Generator) -> Cast:
-        taught, stream = _deal(targets, rng)
-        order, names = rng.permutation(stream), np.unique(targets[taught])
-        local = np.searchsorted(names, targets[taught])
-        return cls(items_at(items, taught), local, names, items_at(items, order), targets[order])
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A draw that was learnt: features of its images, and the method that reads them."""
-
-    method: Method
-    cast: Cast
-    taught: Tensor
-    stream: Tensor
-    read: dict = field(default_factory=dict)  # what was taught and read, by the settings it depends on
-    orders: int = 1  # in which the stream is played: the one it was dealt in, and others
-
-    @classmethod
-    def of(cls, encoder: Encoder, method: Method, cast: Cast, orders: int = 1) -> Scene:
-        method.eval()
-        taught, stream = (
-            torch.from_numpy(encoder.features(images)).to(encoder.device) for images in (cast.taught, cast.stream)
-        )
-        return cls(method, cast, taught, stream, orders=orders)
-
-    def measured(self, settings: Mapping[str, Any]) -> dict[str, float]:
-        """What the images that were held out tell the method of those that it learnt."""
-        known = np.flatnonzero(np.isin(self.cast.labels, self.cast.names))
-        classes = np.searchsorted(self.cast.names, self.cast.labels[known])
-        method = with_settings(self.method, settings)
-        return method.measured(self.taught, torch.from_numpy(self.cast.classes), self.stream[known], classes)
-
-    def reading(self, settings: Mapping[str, Any]) -> tuple[Method, dict[str, np.ndarray], np.ndarray]:
-        """The method with these settings, what it knows, and what its dictionary is given."""
-        every = {"reconsider_every": _PLAYED_EVERY} if getattr(self.method.settings, "reconsider_every", None) else {}
-        method = with_settings(self.method, {**every, **settings})
-        key = tuple(sorted((name, value) for name, value in settings.items() if name not in _ONLINE))
-        if key not in self.read:
-            with torch.inference_mode():
-                known = method.teach(self.taught, torch.from_numpy(self.cast.classes).to(self.taught.device))
-                self.read[key] = known, method.read(self.stream, known).float().cpu().numpy()
-        return method, *self.read[key]
-
-    def curve(self, settings: Mapping[str, Any], grid: np.ndarray) -> np.ndarray:
-        """The score at each threshold, a mean over orders of the stream."""
-        method, known, readings = self.reading(settings)
-        names, labels, cuts, worse = self.cast.names, self.cast.labels, grid.tolist(), method.miscount
-        curves = []
-        for k in range(self.orders):
-            order = np.random.default_rng(k).permutation(len(labels)) if k else np.arange(len(labels))
-            rows, classes = readings[order], labels[order]
-            curves.append([_score(method.dictionary(known, cut), names, rows, classes, worse) for cut in cuts])
-        return np.mean(curves, axis=0)
-
-    def trust(self, settings: Mapping[str, Any], cut: float) -> float | None:
-        """How far probabilities are from what comes true (the Brier score); None for a dictionary without any."""
-        method, known, readings = self.reading(settings)
-        out = method.dictionary(known, cut).observe(readings)
-        if out.probability is None:
-            return None
-        names = self.cast.names.tolist()
-        predicted, discovered = by_name(out.category, names)
-        right = named_right(self.cast.labels.tolist(), predicted, names, discovered)
-        return reliability(out.probability, right).brier
-
-
-def with_settings(method: Method, changes: Mapping[str, Any]) -> Method:
-    """The same method, with the same weights, under other settings."""
-    if not changes:
-        return method
-    other = copy.copy(method)
-    other.settings = dataclasses.replace(method.settings, **changes)
-    return other
-
-
-def items_at(items: list, indices: np.ndarray) -> list:
-    return [items[i] for i in indices]
-
-
 def _mean_curve(scenes: list[Scene], settings: Mapping[str, Any], grid: np.ndarray) -> np.ndarray:
     curve = np.mean([scene.curve(settings, grid) for scene in scenes], axis=0)
     return _smooth(curve) if scenes[0].method.smooth_cuts else curve
@@ -314,25 +257,3 @@ def _plateau(curve: np.ndarray, peak: int) -> tuple[int, int]:
     while high < len(curve) - 1 and curve[high + 1] >= curve[peak] - 0.01:
         high += 1
     return low, high
-
-
-def _deal(targets: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Indices to learn from and indices to stream: half of the classes are hidden, part of the others held out."""
-    classes = rng.permutation(np.unique(targets))
-    shown = set(classes[: (len(classes) + 1) // 2].tolist())
-    taught: list[int] = []
-    for label in sorted(shown):
-        members = rng.permutation(np.flatnonzero(targets == label))
-        taught.extend(members[: max(1, round(_TAUGHT_SHARE * len(members)))].tolist())
-    chosen = np.array(sorted(taught))
-    return chosen, np.setdiff1d(np.arange(len(targets)), chosen)
-
-
-def _score(
-    dictionary: Dictionary, names: np.ndarray, readings: np.ndarray, labels: np.ndarray, miscount: float = 0.0
-) -> float:
-    predicted, discovered = by_name(dictionary.observe(readings).category, names.tolist())
-    result = score(labels, predicted, known=names.tolist(), discovered=discovered)
-    assert result.named is not None, "predictions carry labels"
-    off = abs(np.log(result.categories / len(np.unique(labels))))
-    return (result.strict.all + result.named.all) / 2 - miscount * off
