@@ -52,3 +52,16 @@ def test_what_fails_in_between_leaves_the_file_of_before(tmp_path):
         file.writelines(["half", 2])
     assert path.read_text() == "before"
     assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_of_two_writers_of_one_file_the_last_to_finish_has_written_all_of_it(tmp_path):
+    path = tmp_path / "table.csv"
+    with new_file(path) as slow:
+        slow.write("slow, ")
+        with new_file(path) as fast:
+            fast.write("fast")
+        assert path.read_text() == "fast"
+        write_text(path, "at once")
+        slow.write("and last")
+    assert path.read_text() == "slow, and last"
+    assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -180,6 +181,50 @@ def test_a_full_disk_is_a_clear_error():
 
     with pytest.raises(DataError, match="cannot write /dev/full: No space left"):
         write(Path("/dev/full"), LINE)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_of_two_writers_of_one_parquet_file_the_last_to_finish_has_written_all_of_it(tmp_path, monkeypatch, last):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="newfound[parquet] is not installed")
+    monkeypatch.setattr("newfound.outputs.parquet._GROUP", 2)
+    path = tmp_path / "found.parquet"
+    lines = [[LINE | {"number": 10 * who + i} for i in range(5)] for who in range(2)]
+    with ExitStack() as first, ExitStack() as second:
+        ends = [first, second]
+        writers = [end.enter_context(open_output(path, overwrite=True)) for end in ends]
+        for pair in zip(*lines, strict=True):
+            for writer, line in zip(writers, pair, strict=True):
+                writer.write(line)
+        ends[1 - last].close()
+    assert parquet.read_table(path)["number"].to_pylist() == [line["number"] for line in lines[last]]
+    assert [p.name for p in tmp_path.iterdir()] == ["found.parquet"]
+
+
+def test_a_parquet_file_that_cannot_be_finished_leaves_nothing_behind(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="newfound[parquet] is not installed")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("newfound.outputs.parquet.os.replace", full)
+    with pytest.raises(DataError, match=r"cannot write .*found\.parquet: No space left"):
+        write(tmp_path / "found.parquet", LINE)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_two_writers_of_one_text_file_leave_each_others_lines_whole(tmp_path, format):
+    path = tmp_path / "found"
+    short, long = LINE | {"image": "a.png"}, LINE | {"image": "a" * 300 + ".png"}
+    with open_output(path, format) as first:
+        first.write(long)
+        with open_output(path, format, overwrite=True) as second:
+            second.write(short)
+            first.write(long)
+            second.write(short)
+    lines = path.read_text().splitlines()[format == "csv" :]
+    images = [json.loads(line)["image"] if format == "jsonl" else next(csv.reader([line]))[0] for line in lines]
+    assert images == [short["image"], long["image"], short["image"]]
 
 
 def test_without_pyarrow_the_error_says_what_to_install(tmp_path, monkeypatch):

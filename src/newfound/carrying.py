@@ -16,7 +16,7 @@ from newfound.journal.catalogue import Catalogue
 from newfound.journal.journal import Journal
 from newfound.journal.keeper import NOWHERE, Keeper
 from newfound.journal.rebuilding import Rebuilding, known_categories
-from newfound.journal.rows import SightingRow
+from newfound.journal.rows import SightingRow, as_path
 from newfound.journal.writing import Writer
 from newfound.progress import Reporter
 from newfound.remote_files import find_remote, is_url
@@ -116,7 +116,7 @@ def _source(row: SightingRow) -> Any:
     """
     if not row.image or row.content is None:
         return None
-    source: Any = row.image
+    source: Any = as_path(row.image)
     if is_url(row.image):
         try:
             source = next(iter(find_remote(row.image)), None)

@@ -47,6 +47,10 @@ class RunError(NewfoundError, ValueError):
     """A run folder that cannot be read: files missing, damaged, or written by a newer newfound."""
 
 
+class UnfinishedError(RunError):
+    """A folder holds an unfinished training that cannot go on: its settings or data are others, or it is damaged."""
+
+
 class JournalError(NewfoundError, RuntimeError):
     """A journal that cannot be read or written: full disk, no access, locked, damaged, or of another model."""
 

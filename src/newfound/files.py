@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
@@ -19,6 +20,15 @@ def is_image_path(path: str | os.PathLike[str]) -> bool:
     return PurePath(path).suffix.lower() in IMAGE_SUFFIXES
 
 
+def part_of(path: Path) -> Path:
+    """A name beside a file, to write it under until it is whole: another each time, so that no two writers share it."""
+    return path.with_name(f"{path.name}.{_token()}.part")
+
+
+def _token() -> str:
+    return secrets.token_hex(4)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file, and the folders on the way. Raises DataError if it cannot be written."""
     write_bytes(path, text.encode("utf-8"))
@@ -31,7 +41,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         if path.exists() and not path.is_file():  # a pipe or a terminal, which cannot be replaced
             path.write_bytes(content)
             return
-        part = path.with_name(path.name + ".part")
+        part = part_of(path)
         try:
             part.write_bytes(content)
             os.replace(part, path)
@@ -47,7 +57,7 @@ def new_file(path: Path) -> Iterator[IO[str]]:
 
     A pipe or a terminal is written to as it is. Raises DataError if it cannot be written.
     """
-    part = path.with_name(path.name + ".part")
+    part = part_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         there = path.exists() and not path.is_file()  # what cannot be replaced, and as root must not be

@@ -20,6 +20,7 @@ from newfound.errors import DataError, MissingFileError, NewfoundError, Settings
 from newfound.images import open_image
 from newfound.journal import editing
 from newfound.journal.book import Book
+from newfound.journal.rows import as_path
 from newfound.progress import Reporter
 from newfound.remote_files import find_remote, is_url
 from newfound.sightings import Category
@@ -233,10 +234,13 @@ def _picture_vectors(towers: Towers, pictures: Iterator[Image.Image]) -> np.ndar
 
 def _pictures(curator: Curator, category: int, wanted: int) -> Iterator[Image.Image]:
     for sighting in curator.sightings(category, limit=_LOOKED_THROUGH * wanted):
-        if sighting.image is None:
+        image = sighting.image
+        if image is None:
             continue
+        if isinstance(image, str) and not is_url(image):
+            image = as_path(image)
         try:
-            picture = open_image(find_remote(sighting.image)[0] if is_url(sighting.image) else sighting.image)
+            picture = open_image(find_remote(image)[0] if is_url(image) else image)
         except (NewfoundError, IndexError):
             continue  # gone since, a frame of a video, or not to be reached from here
         yield picture

@@ -26,7 +26,7 @@ def test_the_table_shows_every_protocol_and_what_the_run_is(invoke, run, stream)
     for word in ("ltc, default (short)", "tf_efficientnet_lite0", "Strict", "Greedy", "Named", "AUROC", "Categories"):
         assert word in result.stdout
     assert "6 images of 2 known classes (old), 3 images of 1 other (new)" in result.stdout
-    assert "over 2 random orders" in result.stdout
+    assert "over 2 random orders; per cent, but Categories and Discovered are counts" in result.stdout
     assert "warning" not in result.stderr
 
 
@@ -45,6 +45,14 @@ def test_data_of_only_known_or_no_known_classes_gets_a_warning(invoke, run, labe
     no_known = invoke("evaluate", run, tmp_path / "data", "--orders", "1", "--json")
     assert "no class of this run" in no_known.stderr
     assert "Its classes are Blue, Red; the run's are blue, green, red." in json.loads(no_known.stdout)["warnings"][0]
+
+
+def test_an_image_with_two_labels_gets_a_warning(invoke, run, paint, tmp_path):
+    (first, *_), (second, *_) = (paint(tmp_path / "data" / name, (9, 9, 9), 2) for name in ("red", "other"))
+    result = invoke("evaluate", run, tmp_path / "data", "--orders", "1")
+    assert "warning: an image has two labels" in result.stderr
+    assert str(first) in result.stderr
+    assert str(second) in result.stderr
 
 
 def test_unreadable_images_are_counted(invoke, run, paint, tmp_path):

@@ -63,6 +63,31 @@ def test_a_journal_that_is_not_there_is_not_made_by_looking_for_it(invoke, run, 
     assert not (tmp_path / "none.db").exists()
 
 
+_LOOKING = [
+    "categories {run} list --json", "categories {run} show 0", "categories {run} history",
+    "categories {run} export {out}.csv", "journal info {run}", "journal verify {run}", "replay {run} --cut 0.9",
+    "replay {run}", "labels export {run} --format coco --out {out}.json", "labels import {run} {out}.csv --format csv",
+    "discover {run} {stream} --predict",
+]  # fmt: skip
+
+
+def test_a_journal_that_may_only_be_read_can_be_looked_at(invoke, kept, stream, tmp_path, monkeypatch):
+    def told(words: str) -> str:
+        result = invoke(*words.format(run=kept, stream=stream, out=tmp_path / "out").split())
+        assert result.exit_code == 0, result.stderr
+        return result.stdout
+
+    before = [told(words) for words in (_LOOKING[0], _LOOKING[-1])]
+    connect, asked = sqlite3.connect, []
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **how: asked.append(given[0]) or connect(*given, **how))
+    # What a disk that is mounted for reading says to anyone, also to root.
+    monkeypatch.setattr("newfound.journal.engines._writable", lambda path: False)
+    after = [told(words) for words in _LOOKING]
+    assert [after[0], after[-1]] == before
+    modes = {address.partition("journal.db?")[2] for address in asked if "journal.db" in address}
+    assert modes == {"mode=ro&immutable=1"}
+
+
 def test_a_run_that_is_not_there_is_said_to_be_missing(invoke, tmp_path):
     assert invoke("categories", tmp_path / "none").stderr == f"newfound: there is no run folder {tmp_path / 'none'}.\n"
 
@@ -75,6 +100,17 @@ def test_a_name_is_given_shown_and_taken_back(categories, discovered):
     assert all(Path(s["image"]).is_file() for s in shown["sightings"])
     assert "undone: renamed" in categories("undo").stderr
     assert categories("show", discovered, "--json")["name"].startswith("new-")
+
+
+def test_an_edit_is_taken_back_by_its_number_or_in_a_name(categories, invoke, kept, discovered):
+    categories("rename", discovered, "sunflower", "--by", "ada")
+    categories("rename", 0, "cornflower", "--by", "bo")
+    numbers = [line["event"] for line in categories("history", "--json")]
+    assert f"undone: renamed (event {numbers[0]})" in categories("undo", "--by", "ada").stderr
+    assert f"undone: renamed (event {numbers[1]})" in categories("undo", "--event", numbers[1]).stderr
+    refused = invoke("categories", kept, "undo", "--event", numbers[1])
+    assert refused.exit_code == 2
+    assert "has been taken back already" in refused.stderr
 
 
 def test_images_are_merged_split_and_moved_by_their_files_or_numbers(categories, discovered):

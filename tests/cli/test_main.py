@@ -115,10 +115,15 @@ def test_a_reader_that_leaves_is_no_error_message(labelled, tmp_path, args):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
-def test_results_that_cannot_be_written_are_one_line(labelled, tmp_path):
-    command = [sys.executable, "-m", "newfound", "split", str(labelled), "--out", str(tmp_path), "--json"]
+@pytest.mark.parametrize(
+    "args", [("--help",), (), ("--version",), ("train", "--help"), ("split", "{data}", "--out", "{out}", "--json")]
+)
+def test_what_cannot_be_written_to_standard_output_is_one_line(labelled, tmp_path, args):
+    filled = [arg.format(data=labelled, out=tmp_path) for arg in args]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "newfound", *filled], stdout=full, stderr=subprocess.PIPE, text=True
+        )
     assert (done.returncode, done.stderr) == (1, "newfound: [Errno 28] No space left on device\n")
 
 

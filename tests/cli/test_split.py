@@ -26,10 +26,20 @@ def test_the_two_parts_are_the_whole_and_known_classes_are_in_both(invoke, label
     assert f"newfound evaluate RUN {tmp_path}/s/stream.csv" in result.stdout
 
 
-def test_known_classes_can_be_a_file_of_names(invoke, labelled, tmp_path):
-    (tmp_path / "names.txt").write_text("green\n\nred\n", encoding="utf-8")
-    result = invoke("split", labelled, "--out", tmp_path, "--known", tmp_path / "names.txt", "--json")
+@pytest.mark.parametrize(("file", "text"), [("a.txt", "green\n\nred\n"), ("a.json", '{"known": ["green", "red"]}')])
+def test_known_classes_can_be_a_file_of_names(invoke, labelled, tmp_path, file, text):
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    result = invoke("split", labelled, "--out", tmp_path, "--known", tmp_path / file, "--json")
     assert json.loads(result.stdout)["known"] == ["green", "red"]
+
+
+def test_images_that_will_not_be_used_are_told(invoke, paint, tmp_path):
+    for name, colour in (("red", (220, 40, 30)), ("blue", (30, 40, 220))):
+        paint(tmp_path / "data" / name, colour, 4)
+    paint(tmp_path / "data", (9, 9, 9), 1)
+    result = invoke("split", tmp_path / "data", "--out", tmp_path / "split")
+    assert result.exit_code == 0
+    assert "warning: 1 image lies in" in result.stderr
 
 
 def test_the_same_seed_gives_the_same_split(invoke, labelled, tmp_path):

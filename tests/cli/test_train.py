@@ -93,6 +93,16 @@ def test_data_that_cannot_be_learnt_from_says_what_to_do(invoke, paint, tmp_path
     assert invoke("train", tmp_path / "nowhere", "--out", tmp_path / "run").exit_code == 1
 
 
+def test_folders_that_may_not_be_the_classes_are_told_before_anything_is_learnt(invoke, paint, tmp_path):
+    for part, colour in (("train", (9, 9, 9)), ("val", (99, 9, 9))):
+        paint(tmp_path / "data" / part / "cat", colour, 2)
+        paint(tmp_path / "data" / part / "dog", colour, 2, seed=1)
+    result = invoke("train", tmp_path / "data", "--out", tmp_path / "run", "--weights", tmp_path / "none.pth")
+    assert result.exit_code == 1
+    assert "warning: the classes are the first folders" in result.stderr
+    assert "train/cat, train/dog, val/cat, ..." in result.stderr
+
+
 @pytest.fixture(scope="module")
 def killed_and_whole(labelled, quick, start, tmp_path_factory):
     """A training that was killed (SIGKILL) after its first checkpoints and started again, beside one that was not.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +15,7 @@ from newfound.benchmarks.postgres import binaries, server
 from newfound.journal import Journal, Position, SightingRow
 
 _names = count()
+_NOBODY = 65534
 
 
 @pytest.fixture(scope="session")
@@ -87,3 +93,31 @@ def fill(sighting):
         return rows
 
     return append
+
+
+@pytest.fixture
+def not_root():
+    """with not_root(): permissions mean something, which they do not to root."""
+
+    @contextmanager
+    def as_nobody():
+        root = os.geteuid() == 0
+        if root:
+            os.seteuid(_NOBODY)
+        try:
+            yield
+        finally:
+            if root:
+                os.seteuid(0)
+
+    return as_nobody
+
+
+@pytest.fixture
+def public_folder():
+    """A folder that any user can reach, which pytest's own is not."""
+    folder = Path(tempfile.mkdtemp(prefix="nf"))
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)

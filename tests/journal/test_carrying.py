@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,6 +65,19 @@ def test_images_behind_urls_are_encoded_again(bucket):
     assert carry(old.journal, new, run()).missing == urls[2:], "one has changed, one is gone"
     assert [row.feature is not None for row in new.sightings(range(4))] == [True, True, False, False]
     assert Keeper(new).standing([0, 1, 2, 3]) == [3, 3, 4, 5]
+
+
+def test_a_file_whose_name_is_no_text_is_found_again(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jpg")
+    Path(path).write_bytes(b"\3 a picture")
+    old, new = keeper_of(), Journal.open(None)
+    old.enter([Image(path, content_of(path))], E[[3]])
+    assert carry(old.journal, new, run()).missing == []
+    assert new.sightings([0])[0].feature is not None
+    rename(old, 3, "bittern")
+    old.edit(lambda book, _: editing.flag(book.catalogue, [3], "promoted", True))
+    data, missing = continued(LabelledImages([bytes(9)], ["owl"]), old.journal)
+    assert (data.items[1:], missing) == ([path], [])
 
 
 def test_a_picture_without_a_name_is_missed_by_its_number():

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import subprocess
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,6 @@ import sqlalchemy as sa
 
 from newfound.errors import JournalError
 from newfound.journal import Journal, Position, Snapshot, schema
-
-NOBODY = 65534
 
 
 @pytest.fixture
@@ -29,29 +24,6 @@ def journal(path):
     with Journal.open(path, wait=0.3) as journal:
         journal.begin("a model", {}, b"genesis")
         yield journal
-
-
-@contextmanager
-def not_root():
-    """Permissions mean nothing to root."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
-
-
-@pytest.fixture
-def public_folder():
-    """A folder that any user can reach, which pytest's own is not."""
-    folder = Path(tempfile.mkdtemp(prefix="nf"))
-    folder.chmod(0o755)
-    yield folder
-    folder.chmod(0o755)
-    shutil.rmtree(folder)
 
 
 def test_any_path_will_do_and_its_folders_are_made(tmp_path):
@@ -243,7 +215,7 @@ def test_a_full_disk_is_told_and_used_again_when_there_is_room(tmp_path, fill, s
         subprocess.run(["umount", disk], check=True)
 
 
-def test_what_may_only_be_read_is_told(public_folder):
+def test_what_may_only_be_read_is_told(public_folder, not_root):
     path = public_folder / "journal.db"
     with Journal.open(path) as journal:
         journal.begin("a model", {}, b"genesis")

@@ -165,7 +165,7 @@ def test_a_file_of_another_journal_is_refused(curator, birds, tmp_path):
 def test_who_put_it_right_is_on_record_and_can_be_undone(told, curator):
     told({1: "owl"})
     assert curator().events()[-1].actor == "csv"
-    curator().undo()
+    curator("csv").undo()
     assert curator().category(0).count == 2
 
 

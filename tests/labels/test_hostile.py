@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from newfound.crops import Box, Crop
 from newfound.errors import DataError
 from newfound.labels import FORMATS, export_labels, review_labels
 
@@ -166,12 +168,26 @@ def test_an_image_that_the_journal_has_not_seen_is_named_and_holds_nothing_up(re
     assert (found.lines(), found.unknown) == (MOVED, ["elsewhere/9.png"])
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_image_whose_name_is_no_text_is_told_of_like_any_other(format, photo, observe, curator, tmp_path):
+    path = os.fsdecode(os.fsencode(photo("a.png")).replace(b"a.png", b"caf\xe9.png"))
+    os.rename(photo("a.png"), path)
+    observe((path, 0), (Crop(path, Box(0.1, 0.2, 0.3, 0.5)), 1))
+    done = export_labels(curator(), format, tmp_path / "out")
+    assert (done.things, done.left_out) == (2, {})
+    if format == "folders":
+        (sorted_,) = (tmp_path / "out" / "0-heron").iterdir()
+        assert sorted_.read_bytes() == Path(path).read_bytes()
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full")
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_full_disk_is_an_error_that_leaves_nothing_behind(format, birds, curator, tmp_path):
+def test_a_full_disk_is_an_error_that_leaves_nothing_behind(format, birds, curator, tmp_path, monkeypatch):
+    monkeypatch.setattr("newfound.files._token", lambda: "1")
     files = {
-        "coco": "out.part", "csv": "out.part", "fiftyone": "out/labels.json.part", "labelstudio": "out/tasks.json.part",
-        "camtrap": "out/observations.csv.part", "folders": "out/0-heron/.0.png.part",
+        "coco": "out.1.part", "csv": "out.1.part", "fiftyone": "out/labels.json.1.part",
+        "labelstudio": "out/tasks.json.1.part", "camtrap": "out/observations.csv.1.part",
+        "folders": "out/0-heron/.0.png.1.part",
     }  # fmt: skip
     part = tmp_path / files[format]
     part.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +195,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing_behind(format, birds, curat
     with pytest.raises(DataError, match=r"cannot (write|sort) .*: No space left"):
         export_labels(curator(), format, tmp_path / "out", overwrite=True)
     assert not part.is_symlink()
-    assert not part.with_name(part.name.removesuffix(".part").removeprefix(".")).is_file()
+    assert not part.with_name(part.name.removesuffix(".1.part").removeprefix(".")).is_file()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full and /proc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
@@ -10,7 +11,7 @@ import typer
 from newfound import __version__
 from newfound._memory import keep_large_allocations
 from newfound._threads import spin_briefly
-from newfound.cli._common import flush_quietly, use_threads
+from newfound.cli._common import FAILED, debugging, flush_quietly, in_one_line, say, use_threads
 from newfound.cli._later import MARKUP, Later, LaterGroup
 
 _START, _USE, _MEASURE = "Start here", "Learn and discover", "Measure"
@@ -95,6 +96,11 @@ def main() -> None:
     spin_briefly()
     try:
         app(prog_name="newfound")
+    except OSError as error:  # standard output is full: the list of commands is printed before one of them is called
+        if debugging():
+            raise
+        say(f"newfound: {in_one_line(error)}")
+        sys.exit(FAILED)
     finally:
         flush_quietly()
 

@@ -51,6 +51,12 @@ Runtime = Annotated[
         metavar="torch|onnx|openvino|auto|DIR", help="What the encoder runs on; DIR: what `newfound export` wrote."
     ),
 ]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|cpu|cuda|cuda:1|mps", help="Where PyTorch computes; auto: the first GPU of CUDA if there is one."
+    ),
+]
 TrunkWeights = Annotated[
     str | None, typer.Option(metavar="PATH", help="Where the backbone's weight file is now, if it has moved.")
 ]
@@ -71,9 +77,9 @@ class CarefulGroup(TyperGroup):
         except BrokenPipeError:  # the reader, such as `head`, has seen enough
             raise typer.Exit(PIPE_CLOSED) from None
         except Exception as error:
-            if _is_typers(error) or os.environ.get("NEWFOUND_DEBUG") == "1":
+            if _is_typers(error) or debugging():
                 raise
-            say(f"newfound: {_in_one_line(error)}")
+            say(f"newfound: {in_one_line(error)}")
             raise typer.Exit(MISUSED if isinstance(error, SettingsError) else FAILED) from None
 
 
@@ -82,7 +88,13 @@ def _is_typers(error: Exception) -> bool:
     return type(error).__module__.partition(".")[0] in ("typer", "click")
 
 
-def _in_one_line(error: Exception) -> str:
+def debugging() -> bool:
+    """Whether tracebacks are asked for."""
+    return os.environ.get("NEWFOUND_DEBUG") == "1"
+
+
+def in_one_line(error: Exception) -> str:
+    """What went wrong, for a person; of what nobody foresaw, how to see more."""
     if isinstance(error, (NewfoundError, OSError)):
         return str(error)
     what = f"{type(error).__name__}: {error}".replace("\n", " ")

@@ -42,14 +42,19 @@ def may_be_there(where: str) -> bool:
 
 
 @contextmanager
-def opened(run: Path, journal: str | None, *, read_only: bool = False) -> Iterator[Journal]:
+def opened(run: Path, journal: str | None, *, looking: bool = False) -> Iterator[Journal]:
     """A journal that is there.
+
+    Args:
+        looking: nothing will be written, so that a journal which may only be read will do. One that can be written
+            is opened for that all the same: it is brought up to date if it is an older newfound's.
 
     Raises:
         MissingFileError: there is none.
         JournalError: it cannot be used, or nothing was entered yet.
     """
     from newfound.journal import Journal
+    from newfound.journal.engines import may_write
 
     where = where_is(run, journal)
     if not may_be_there(where):
@@ -58,18 +63,18 @@ def opened(run: Path, journal: str | None, *, read_only: bool = False) -> Iterat
         raise MissingFileError(
             f"there is no journal {where}: `newfound discover {run} IMAGES` keeps one, or name it with --journal."
         )
-    with Journal.open(where, read_only=read_only) as found:
+    with Journal.open(where, read_only=looking and not may_write(where)) as found:
         if found.empty:
             raise JournalError(f"{found.name} is empty: nothing has been discovered with it yet.")
         yield found
 
 
 @contextmanager
-def curating(run: Path, journal: str | None, by: str | None = None, *, read_only: bool = False) -> Iterator[Curator]:
-    """The categories of a journal."""
+def curating(run: Path, journal: str | None, by: str | None = None, *, looking: bool = False) -> Iterator[Curator]:
+    """The categories of a journal; arguments as in `opened`."""
     from newfound.curator import Curator
 
-    with opened(run, journal, read_only=read_only) as found:
+    with opened(run, journal, looking=looking) as found:
         yield Curator(found, actor=by)
 
 

@@ -53,8 +53,8 @@ class _Asked:
     journal: str | None
     by: str | None
 
-    def open(self) -> Any:
-        return curating(self.run, self.journal, self.by)
+    def open(self, *, looking: bool = False) -> Any:
+        return curating(self.run, self.journal, self.by, looking=looking)
 
 
 @app.callback()
@@ -82,7 +82,7 @@ def list_categories(
     as_json: AsJson = False,
 ) -> None:
     """All categories: id, name, origin, and how many images each has."""
-    with ctx.obj.open() as curator:
+    with ctx.obj.open(looking=True) as curator:
         found = [c for c in curator.categories(merged=merged) if ignored or not c.ignored]
     if as_json:
         print_json([category.as_dict() for category in found])
@@ -107,7 +107,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """A category and its images, oldest first, with what each was told."""
-    with ctx.obj.open() as curator:
+    with ctx.obj.open(looking=True) as curator:
         found = curator.category(category)
         sightings = curator.sightings(found.id, limit=limit)
     if as_json:
@@ -165,11 +165,20 @@ def ignore(ctx: typer.Context, categories: Ids, stop: Stop = False) -> None:
 
 
 @app.command()
-def undo(ctx: typer.Context) -> None:
-    """Take back what a person did last; again, what was before that."""
+def undo(
+    ctx: typer.Context,
+    event: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="The edit to take back.", show_default="the last one")
+    ] = None,
+) -> None:
+    """Take back an edit: the last one, or the last of --by; again, the one before.
+
+    `history` has the numbers for --event. An edit stays as long as a later one
+    has to do with the same images or categories: that is to be undone first.
+    """
     with ctx.obj.open() as curator:
-        event = curator.undo()
-    say(f"undone: {event.details['was']} (event {event.details['event']})")
+        done = curator.undo(event)
+    say(f"undone: {done.details['was']} (event {done.details['event']})")
 
 
 @app.command()
@@ -180,7 +189,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """What happened to categories: when, by whom."""
-    with ctx.obj.open() as curator:
+    with ctx.obj.open(looking=True) as curator:
         events = curator.keeper.journal.events(newest_first=True, limit=limit, derived=everything)[::-1]
     told = [
         {"event": e.number, "time": e.time, "by": e.actor, "kind": e.kind, "after": e.at, "details": e.details}
@@ -196,7 +205,7 @@ def history(
 
 def _told(details: dict[str, Any]) -> str:
     hidden = ("changes", "back", "parts")
-    return ", ".join(f"{name} {value}" for name, value in details.items() if name not in hidden)
+    return ", ".join(f"{name} {value}" for name, value in details.items() if name not in hidden and value != [])
 
 
 @app.command()
@@ -207,7 +216,8 @@ def export(
     ] = None,
 ) -> None:
     """Every image and the category it belongs to now, as CSV that `newfound train` can learn from."""
-    with ctx.obj.open() as curator, nullcontext(sys.stdout) if output is None else new_file(output) as file:
+    writing = nullcontext(sys.stdout) if output is None else new_file(output)
+    with ctx.obj.open(looking=True) as curator, writing as file:
         table = csv.writer(file)
         table.writerow(("path", "label", "category", "sighting", "score"))
         for sighting in curator.stream():

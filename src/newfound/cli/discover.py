@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,6 +15,7 @@ from newfound.cli._common import (
     INTERRUPTED,
     PARTLY,
     AsJson,
+    Device,
     RunFolder,
     Runtime,
     Threshold,
@@ -25,17 +24,13 @@ from newfound.cli._common import (
     print_json,
     say,
 )
+from newfound.cli._deciding import STDIN, batches, decide
 from newfound.cli._journal import Where, may_be_there, where_is
 from newfound.errors import DataError, MissingFileError, SettingsError
 from newfound.outputs import FORMATS, LINKS, Answers, Sorter, Tally, open_output
-from newfound.remote_files import with_lists
-from newfound.sources import FolderWatch, Item, Stop, chunks, from_lines, from_paths, from_video, is_live, watch
+from newfound.sources import FolderWatch, Stop, is_live
 from newfound.sources.megadetector import ANIMAL, from_megadetector
 
-if TYPE_CHECKING:
-    from newfound.discoverer import Discoverer
-
-_STDIN = "-"
 _BLOCK = 64
 
 
@@ -111,6 +106,7 @@ def discover(
     ] = None,
     weights: TrunkWeights = None,
     runtime: Runtime = "torch",
+    device: Device = "auto",
     ray: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Encode on a Ray cluster: its address, auto, or local to start one here."),
@@ -154,6 +150,8 @@ def discover(
         raise SettingsError("--encoders is for --ray: give the address of a cluster, or --ray local.")
     if ray is not None and runtime != "torch":
         raise SettingsError(f"--runtime {runtime} is for this machine; encoders of --ray run on torch.")
+    if ray is not None and device != "auto":
+        raise SettingsError(f"--device {device} is for this machine; encoders of --ray choose on theirs.")
     if sort_into is not None:
         _check_apart(sort_into, source)
     sorter = None if sort_into is None else Sorter(sort_into, link)
@@ -161,19 +159,21 @@ def discover(
     folders = FolderWatch(source, settle=settle) if watching else None
     crops = None
     if megadetector is not None:
-        if watching or video or _STDIN in source:
+        if watching or video or STDIN in source:
             raise SettingsError("--megadetector is for images in folders: leave out --watch, --video and -.")
         kinds = detections or [ANIMAL]
         crops = from_megadetector(megadetector, source, confidence=confidence, pad=pad, kinds=kinds)
 
+    from newfound.journal.engines import may_write
     from newfound.loading import load
     from newfound.remote import RayEncoder
 
     where = _journal(run, journal, no_journal, predict)
     with ExitStack() as stack:
-        loaded = load(run, weights=weights, runtime=runtime)
+        loaded = load(run, weights=weights, runtime=runtime, device=device)
         encoder = None if ray is None else stack.enter_context(RayEncoder(loaded, ray, encoders=encoders))
-        discoverer = loaded.discoverer(where, threshold=None if predict else threshold, encoder=encoder)
+        cut, looking = None if predict else threshold, predict and not may_write(where)
+        discoverer = loaded.discoverer(where, threshold=cut, encoder=encoder, read_only=looking)
         stop = stack.enter_context(Stop())
         stack.callback(discoverer.close)  # after Stop: a Ctrl-C must not come out of the middle of this
         categories = discoverer.categories()
@@ -185,8 +185,8 @@ def discover(
             stack.enter_context(redirect_stdout(sys.stderr))
         answers = Answers(writer, sorter, tally, done, repeat=repeat or predict)
         try:
-            for batch in [crops] if crops is not None else _batches(source, folders, video, fps, size, stop):
-                _decide(discoverer, batch, size, answers, stop, threshold)
+            for batch in [crops] if crops is not None else batches(source, folders, video, fps, size, stop):
+                decide(discoverer, batch, size, answers, stop, threshold)
                 if stop.asked:
                     break
         except KeyboardInterrupt:  # a second Ctrl-C
@@ -205,7 +205,7 @@ def _check(sources: list[str], watching: bool, video: bool, fps: float, as_json:
     """Raise SettingsError for options that do not go together."""
     if watching and video:
         raise SettingsError("--watch is for folders of images and --video for videos; give one of them.")
-    if (watching or video) and _STDIN in sources:
+    if (watching or video) and STDIN in sources:
         raise SettingsError(f"- reads lines from standard input; it cannot be {'watched' if watching else 'a video'}.")
     if not 0 < fps < float("inf"):
         raise SettingsError(f"--fps {fps}: give a number of frames a second above 0.")
@@ -232,61 +232,6 @@ def _journal(run: Path, journal: str | None, no_journal: bool, predict: bool) ->
             raise MissingFileError(f"there is no journal {journal}")
         return None
     return where
-
-
-def _batches(
-    sources: list[str], folders: FolderWatch | None, video: bool, fps: float, block: int, stop: Stop
-) -> Iterator[Iterable[Item]]:
-    """What to decide on, each batch before the next is asked for.
-
-    Files make one batch, read ahead of the encoder. What comes from a pipe or a camera is cut into blocks: reading
-    ahead there would wait for what its sender may only send after an answer.
-    """
-    if folders is not None:
-        yield from watch(folders, stop)
-    elif video:
-        for live, group in groupby(sources, is_live):
-            frames = chain.from_iterable(from_video(s, fps=fps, asked=lambda: stop.asked) for s in group)
-            yield from chunks(frames, block) if live else [frames]
-    else:
-        for stdin, group in groupby(sources, lambda source: source == _STDIN):
-            if stdin:
-                yield from chunks(from_lines(lambda: stop.wait(sys.stdin.buffer.readline)), block)
-            else:
-                yield from_paths(with_lists(group))
-
-
-def _decide(
-    discoverer: Discoverer, batch: Iterable[Item], block: int, answers: Answers, stop: Stop, threshold: float | None
-) -> None:
-    """Decide on a batch and hand the answers on, in order; when asked to stop, only those of the block in hand.
-
-    Sightings of a block are committed before the first is given, and none of them may go untold.
-    """
-    read: deque[Item] = deque()  # and not told of yet; for each without an error the discoverer gives a sighting
-
-    def images() -> Iterator[Any]:
-        for item in batch:
-            read.append(item)
-            if item.error is None:
-                yield item.image
-
-    def refuse() -> None:
-        while read and (error := read[0].error) is not None:
-            answers.refuse(read.popleft(), error)
-
-    def asked() -> bool:
-        return stop.asked
-
-    if answers.tally.predict:
-        sightings = discoverer.predict(images(), block=block, threshold=threshold, stop=asked)
-    else:
-        sightings = discoverer.observe(images(), block=block, stop=asked)
-    for sighting in sightings:
-        refuse()
-        answers.add(read.popleft(), sighting)
-    if not stop.asked:
-        refuse()
 
 
 @contextmanager

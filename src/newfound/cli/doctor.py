@@ -86,8 +86,12 @@ def _devices() -> dict[str, Any]:
     import torch
 
     from newfound._memory import keep_large_allocations
+    from newfound.devices import devices
+    from newfound.loading import usual_device
 
     return {
+        "names": devices(),
+        "auto": usual_device("torch"),
         "processors": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "cuda": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
@@ -205,6 +209,7 @@ def _in_words(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [
         ("processor", f"{devices['threads']} threads on {devices['processors']} processors; large blocks {allocator}"),
         ("accelerator", ", ".join(others) or "none"),
+        ("devices", f"{', '.join(devices['names'])}; --device auto takes {devices['auto']}"),
         ("cache", f"{cache['folder']}: {used}" + (cache["problem"] or "writable")),
         ("model hub", found["hub"]["detail"]),
     ]

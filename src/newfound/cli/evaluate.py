@@ -9,6 +9,7 @@ import typer
 
 from newfound.cli._common import (
     AsJson,
+    Device,
     Labelled,
     RunFolder,
     Runtime,
@@ -45,6 +46,7 @@ def evaluate(
     ] = None,
     weights: TrunkWeights = None,
     runtime: Runtime = "torch",
+    device: Device = "auto",
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the result here too.")] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write a report: pictures by category, charts, scores.")
@@ -68,7 +70,7 @@ def evaluate(
 
     stream = load_dataset(data)
     cache = TokenCache()  # a stream is often evaluated again, at another threshold or in more orders
-    loaded = load(run, weights=weights, cache=cache, runtime=runtime)
+    loaded = load(run, weights=weights, cache=cache, runtime=runtime, device=device)
     about = _describe(loaded, run, stream, threshold)
     for warning in about["warnings"]:
         warn(warning)
@@ -116,14 +118,16 @@ def _print(about: dict[str, Any], result: StreamResult) -> None:
     print_table(result.table())
     how = "one random order" if result.orders == 1 else f"mean ± standard deviation over {result.orders} random orders"
     how = "class after class" if result.class_order else how
-    typer.echo(f"{how}; per cent, but the last two rows are counts")
+    typer.echo(f"{how}; per cent, but Categories and Discovered are counts")
 
 
 def _describe(run: Run, folder: Path, stream: LabelledImages, threshold: float | None) -> dict[str, Any]:
     """What was evaluated on what, and what about it should make one wonder."""
+    from newfound._oddities import oddities
+
     counts, known = stream.counts(), set(run.classes)
     old = {name: count for name, count in counts.items() if name in known}
-    warnings = []
+    warnings = oddities(stream)
     if not old:
         warnings.append(
             f"{stream.source} has no class of this run, so Old says nothing. Its classes are {_some(stream.classes)}; "

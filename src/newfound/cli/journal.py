@@ -38,7 +38,7 @@ def journal() -> None:
 @app.command()
 def info(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> None:
     """How much a journal holds, since when, and of which model."""
-    with opened(run, journal) as found:
+    with opened(run, journal, looking=True) as found:
         position, model = found.position(), found.model()
         ends = found.sightings([0, position.sightings - 1]) if position.sightings else []
         told: dict[str, Any] = {
@@ -65,7 +65,7 @@ def verify(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> No
     """
     from newfound.journal.replaying import verify as replayed
 
-    with opened(run, journal) as found:
+    with opened(run, journal, looking=True) as found:
         told = replayed(found)
     if as_json:
         print_json(vars(told) | {"fine": told.fine})
@@ -122,7 +122,7 @@ def reencode(
     from newfound.loading import load
 
     loaded = load(new_run, weights=weights)
-    with opened(run, journal) as old, Journal.open(where_is(new_run, to)) as new:
+    with opened(run, journal, looking=True) as old, Journal.open(where_is(new_run, to)) as new:
         done = carry(old, new, loaded, watcher())
         say(f"{counted(done.sightings, 'sighting', 'sightings')} carried to {new.name}")
     if done.missing:
@@ -153,7 +153,7 @@ def replay(
     from newfound.journal.replaying import as_of, what_if
 
     before = _seconds(until)
-    with opened(run, journal) as found:
+    with opened(run, journal, looking=True) as found:
         if cut is not None:
             told = what_if(found, cut, until=before)
             sizes = sorted(Counter(c for c in told.categories if c >= told.known).values(), reverse=True)

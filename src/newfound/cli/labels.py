@@ -67,7 +67,7 @@ def export(
     from newfound.labels._files import Options, Places
 
     options = Options(Places(str(root or ""), url), link, deployments, utc_offset)
-    with curating(run, journal) as curator:
+    with curating(run, journal, looking=True) as curator:
         done = export_labels(curator, format, out, ignored=ignored, overwrite=overwrite, options=options)
     if as_json:
         print_json({"things": done.things, "left_out": done.left_out, "notes": done.notes})
@@ -98,7 +98,7 @@ def import_(
     or become a new category. Each change is an event of the journal, by the
     tool's name or --by, and `newfound categories RUN undo` takes it back.
     """
-    with curating(run, journal, by or format) as curator:
+    with curating(run, journal, by or format, looking=not apply) as curator:
         review = review_labels(curator, format, file)
         if apply:
             review.apply(curator)

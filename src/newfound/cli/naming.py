@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from newfound.cli._common import AsJson, counted, print_json, print_table, say, watcher
-from newfound.cli._journal import curating
 
 if TYPE_CHECKING:
     from newfound.naming import Proposal
@@ -55,7 +54,7 @@ def name(
     """
     from newfound.naming import ACTOR, TEMPLATES, give_names
 
-    with curating(ctx.obj.run, ctx.obj.journal, ctx.obj.by) as curator:
+    with ctx.obj.open(looking=not apply) as curator:
         proposals = curator.propose_names(
             vocabulary, categories=categories, top=top, images=images, at_least=at_least,
             templates=template or TEMPLATES, clip=clip, weights=weights, reporter=watcher(),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import RunFolder, Runtime, TrunkWeights, say
+from newfound.cli._common import Device, RunFolder, Runtime, TrunkWeights, say
 from newfound.cli._journal import Where, where_is
 from newfound.errors import SettingsError
 
@@ -30,6 +30,7 @@ def serve(
     ] = None,
     weights: TrunkWeights = None,
     runtime: Runtime = "torch",
+    device: Device = "auto",
 ) -> None:
     """Serve a run over HTTP, with a page that shows categories as they are discovered.
 
@@ -53,7 +54,8 @@ def serve(
     prefixes = tuple(Prefix.parse(prefix) for prefix in allow_url or ())
     settings = Settings(host, token, read_token, prefixes)
     with listen(host, port) as bound:
-        service = Service(load(run, weights=weights, runtime=runtime), where_is(run, journal), settings)
+        loaded = load(run, weights=weights, runtime=runtime, device=device)
+        service = Service(loaded, where_is(run, journal), settings)
         bound.listen()  # who reads the next line can connect at once
         shown = f"[{host}]" if ":" in host else host
         say(f"newfound: serving {run} at http://{shown}:{bound.getsockname()[1]} (Ctrl-C stops)")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from newfound.cli._common import AsJson, Labelled, Seed, command, print_json
+from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, warn
 from newfound.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def split(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where labelled.csv and stream.csv go.")],
     known: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="The known classes: cat,dog,... or a file with one name a line.",
+        typer.Option(metavar="NAMES", help="The known classes: cat,dog,... or a file with one name a line, or JSON.",
                      show_default="a seeded draw of half of them"),
     ] = None,
     protocol: Annotated[
@@ -42,12 +42,15 @@ def split(
     on. All the rest, with every image of the other classes, becomes
     DIR/stream.csv, to evaluate on.
     """  # fmt: skip
+    from newfound._oddities import oddities
     from newfound.benchmarks.splits import known_classes, labelled_fraction
     from newfound.datasets import load_dataset, split_protocol, write_csv
 
     if known is not None and protocol is not None:
         raise SettingsError("give either --known or --protocol: both say which classes are known.")
     dataset = load_dataset(data)
+    for oddity in oddities(dataset):
+        warn(oddity)
     names = known_classes(protocol, dataset.classes) if protocol is not None else _names(known)
     share = labelled_fraction() if fraction is None else fraction
     labelled, stream = split_protocol(dataset, names, fraction=share, seed=seed)
@@ -75,16 +78,14 @@ def split(
 
 
 def _names(known: str | None) -> list[str] | None:
-    """The names in a comma-separated list, or in a file of one a line."""
+    """The names in a comma-separated list, or in a file."""
     if known is None:
         return None
-    path = Path(known)
-    try:
-        text = path.read_text(encoding="utf-8-sig") if path.is_file() else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read class names from {path}: {error}") from error
-    parts = known.split(",") if text is None else text.splitlines()
-    return [name.strip() for name in parts if name.strip()]
+    if Path(known).is_file():
+        from newfound.benchmarks.data import known_names
+
+        return known_names(Path(known))
+    return [name.strip() for name in known.split(",") if name.strip()]
 
 
 def _sizes(part: LabelledImages, file: Path) -> dict[str, Any]:

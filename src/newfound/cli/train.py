@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,7 +47,7 @@ def train(
     image_size: Annotated[
         int | None,
         typer.Option(min=32, metavar="N", help="Input size in pixels: 224 takes half the time of 320, and sees less.",
-                     show_default="320 for the default backbone, else its own", rich_help_panel=_MODEL),
+                     show_default="the backbone's own; by default 320", rich_help_panel=_MODEL),
     ] = None,
     preset: Annotated[str, typer.Option(help="default, paper or released.", rich_help_panel=_LEARNING)] = "default",
     short: Annotated[
@@ -72,7 +73,7 @@ def train(
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=_LEARNING,
-                     help="Any setting of the method, such as lr=0.0003, threshold=0.6 or creator=mixup; repeatable."),
+                     help="Any setting of the method, such as lr=0.0003, threshold=10 or creator=mixup; repeatable."),
     ] = None,
     seed: Seed = 0,
     bundle: Annotated[bool, typer.Option("--bundle", help="Put the backbone's frozen weights into RUN too.")] = False,
@@ -94,7 +95,7 @@ def train(
 
     \bnewfound train birds/ --out runs/birds
     newfound train labelled.csv --out runs/paper --preset paper --full
-    newfound train birds/ --out runs/quick --method frozen --set threshold=0.6
+    newfound train birds/ --out runs/quick --method frozen --set threshold=10
     newfound train birds/ --out runs/fast --devices 4
     newfound train birds/ --out runs/birds-2 --continue runs/birds
 
@@ -111,8 +112,10 @@ def train(
     """  # fmt: skip
     import inspect
 
+    from newfound._oddities import oddities
     from newfound.backbone import DEFAULT
     from newfound.cli._settings import parse_settings
+    from newfound.datasets import load_dataset
     from newfound.fitting import fit
     from newfound.image_size import own_size
     from newfound.launching import leads
@@ -127,6 +130,10 @@ def train(
         weights = str(file.absolute())  # the run must find it from any folder
     settings = parse_settings(setting or (), method, inspect.signature(fit).parameters)
     started = time.perf_counter()
+    learnt = load_dataset(learnt)
+    if os.environ.get("LOCAL_RANK", "0") == "0":  # of several processes one says it
+        for oddity in oddities(learnt):
+            warn(oddity)
     try:
         run = fit(
             learnt, method=method, backbone=backbone or DEFAULT, out=out, epochs=epochs, seed=seed, preset=preset,
@@ -168,7 +175,7 @@ def _with_promoted(data: str, run: Path, journal: str | None) -> Any:
     from newfound.carrying import continued
     from newfound.cli._journal import opened
 
-    with opened(run, journal) as found:
+    with opened(run, journal, looking=True) as found:
         labelled, missing = continued(data, found)
     if missing:
         warn(f"{len(missing)} promoted images are gone or have changed, the first: {missing[0]}")

@@ -147,8 +147,8 @@ class Database:
             if there == 0:
                 raise JournalError(f"{self.name} is not a journal yet: nothing is in it.")
             raise JournalError(
-                f"{self.name} was written by an older newfound (journal version {there}); open it once for writing, "
-                f"which brings it to version {schema.newest()}."
+                f"{self.name} was written by an older newfound (journal version {there}); open it once where it can "
+                f"be written, or a copy of it, which brings it to version {schema.newest()}."
             )
         with self.write() as connection:
             schema.upgrade(connection, self.name)

@@ -22,10 +22,9 @@ from typing import Any
 from newfound.errors import SettingsError
 from newfound.journal.catalogue import Catalogue
 from newfound.journal.rows import NEWFOUND, EventRow
+from newfound.journal.undoing import UNDONE
 
 Edit = tuple[str, dict[str, Any]]  # an event's kind and details
-UNDONE = "undone"
-FOR_GOOD = ("forgotten", "recut")  # kinds that undo passes over: gone for good, or nothing done to a category
 
 
 def person(name: str | None) -> str:
@@ -164,25 +163,14 @@ def recut(before: float, cut: float) -> Edit:
     return "recut", {"before": before, "cut": cut, "changes": [{"op": "cut", "cut": cut}]}
 
 
-def last_undoable(newest_first: Iterable[EventRow]) -> EventRow:
-    """The last event that a person made, has not been undone, and can be.
-
-    Raises:
-        SettingsError: There is none.
-    """
-    undone: set[int] = set()
-    for event in newest_first:
-        if event.kind == UNDONE:
-            undone.add(event.details["event"])
-        elif event.number not in undone and event.kind not in FOR_GOOD:
-            return event
-    raise SettingsError("there is nothing to undo.")
-
-
 def undo(event: EventRow, where: Mapping[int, int]) -> Edit:
-    """Take an event back; ``where`` are the parts that the sightings it placed, and that are still there, are in."""
+    """Take an event back; ``where`` are the parts that the sightings it placed, and that are still there, are in.
+
+    If it placed some and none is left, nothing changes: a name that went along stays where the category lives now.
+    """
     changes = []
-    for change in event.details["back"]:
+    nothing_left = bool(placed(event)) and not where
+    for change in () if nothing_left else event.details["back"]:
         if change["op"] == "place":
             left = {number: where[number] for number in change["sightings"] if number in where}
             if not left:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from newfound.errors import JournalError
 
@@ -41,11 +41,28 @@ def parse(where: str | os.PathLike[str] | None) -> Path | URL | None:
     return None if url.database in (None, "", ":memory:") else Path(str(url.database)).absolute()
 
 
+def may_write(where: str | os.PathLike[str] | None) -> bool:
+    """Whether a journal can be written, as far as permissions of its file and folder tell; a server is not asked."""
+    place = parse(where)
+    return not isinstance(place, Path) or (_writable(place) and _writable(_folder(place)))
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _folder(path: Path) -> Path:
+    """Where SQLite keeps its log: beside the file itself, not beside a link to it."""
+    return path.resolve().parent
+
+
 def sqlite_engine(path: Path | None, *, read_only: bool, wait: float) -> Engine:
     """Connections to a file, or to None: one in memory, shared by all threads."""
-    address = f"file:{quote(str(path))}?mode={'ro' if read_only else 'rwc'}" if path else ":memory:"
 
     def connect() -> sqlite3.Connection:
+        address = ":memory:"
+        if path is not None:
+            address = f"file:{quote(os.fsencode(path))}?{_how_to_read(path) if read_only else 'mode=rwc'}"
         connection = sqlite3.connect(address, timeout=wait, uri=path is not None, check_same_thread=False)
         connection.isolation_level = None  # transactions begin where the listener below says
         if not read_only:
@@ -57,6 +74,8 @@ def sqlite_engine(path: Path | None, *, read_only: bool, wait: float) -> Engine:
 
     if path is None:
         engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool, hide_parameters=True)
+    elif read_only and not _writable(_folder(path)):  # how to read is asked each time: others may begin to write
+        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
     else:
         engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, max_overflow=-1, hide_parameters=True)
 
@@ -65,6 +84,27 @@ def sqlite_engine(path: Path | None, *, read_only: bool, wait: float) -> Engine:
         connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
 
     return engine
+
+
+def _how_to_read(path: Path) -> str:
+    """The mode in which SQLite can read a file as it is now.
+
+    It needs the log and the log's index beside the file, and makes them where it can. Where it cannot, and there is
+    neither, nobody is writing, and the file alone is the whole journal: it is read without locks.
+
+    Raises:
+        JournalError: there is a log that cannot be read without writing an index.
+    """
+    folder, name = _folder(path), path.resolve().name
+    log, index = folder / f"{name}-wal", folder / f"{name}-shm"
+    if _writable(folder) or (log.is_file() and index.is_file()):
+        return "mode=ro"
+    if log.is_file() and log.stat().st_size:
+        raise JournalError(
+            f"{path}: its last sightings are in {log.name}, which can only be read where its folder can be written. "
+            f"Copy both files to such a folder, or open the journal once where it can be written."
+        )
+    return "mode=ro&immutable=1"
 
 
 def _use_wal(connection: sqlite3.Connection, path: Path, wait: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from newfound.errors import JournalError, SettingsError
-from newfound.journal import editing
+from newfound.journal import editing, undoing
 from newfound.journal.answers import Entered, Image, packed_rows
 from newfound.journal.book import Book, lookup_in, stored
 from newfound.journal.entering import Aside, Block, Decided, Earlier, decide, runners_up_for
@@ -122,8 +122,8 @@ class Keeper:
             kind, details = make(book, writer)
             event = self._event(book, kind, details)
             # What is so already, as after a merge of one, is nothing to record or to undo; an undo always is.
-            if details["changes"] or kind == editing.UNDONE:
-                places = book.apply(event, lookup_in(writer, book))
+            if details["changes"] or kind == undoing.UNDONE:
+                places = undoing.apply_and_note(book, event, lookup_in(writer, book))
                 writer.append((), (event,), places)
         return event
 
@@ -139,13 +139,13 @@ class Keeper:
                 raise SettingsError(f"sighting {row.number} has been forgotten, or its image could not be read again.")
         return writer.place(row.number for row in rows)
 
-    def undo(self) -> EventRow:
-        """Take back what a person did last."""
+    def undo(self, event: int | None = None, *, by: str | None = None) -> EventRow:
+        """Take an edit back: the one with this number, else the last one, or the last of an actor; see `undoing`."""
 
         def make(book: Book, writer: Writer) -> editing.Edit:
-            event = editing.last_undoable(writer.events(newest_first=True, derived=False))
-            left = [row.number for row in writer.sightings(editing.placed(event)) if row.feature is not None]
-            return editing.undo(event, writer.place(left))
+            edit = undoing.to_take_back(writer, event, by)
+            left = [row.number for row in writer.sightings(editing.placed(edit)) if row.feature is not None]
+            return editing.undo(edit, writer.place(left))
 
         return self.edit(make)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -15,6 +17,8 @@ to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Packed = tuple[Any, ...]  # a sighting as a row of the table
 NUMBER, CONTENT = 0, 2  # places in it
+
+_BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")  # one that is no UTF-8, in a name, as `as_text` spells it
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -123,3 +127,13 @@ def as_text(name: str) -> str:
     if "\0" in name:  # PostgreSQL has no such character
         name = name.replace("\0", "\\0")
     return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
+
+
+def as_path(text: str) -> str:
+    """The path that a name in the journal stands for, to open it: the inverse of `as_text`.
+
+    What is there under the very name is meant by it, though another file might be spelled so.
+    """
+    if _BYTE.search(text) is None or os.path.exists(text):
+        return text
+    return _BYTE.sub(lambda found: chr(0xDC00 + int(found[1], 16)), text)

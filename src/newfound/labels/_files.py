@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from newfound.errors import DataError, MissingFileError, NewfoundError
 from newfound.files import read_json
+from newfound.journal.rows import as_path
 from newfound.remote_files import is_url
 
 _SEPARATORS = ",;\t"  # spreadsheets take the semicolon where numbers are written with a comma
@@ -112,10 +113,11 @@ def read_header(path: str) -> tuple[int, int, dict[int, Any], str] | None:
     """
     from PIL import ExifTags, Image
 
-    if is_url(path) and (path := _fetched(path)) is None:  # type: ignore[assignment]
+    source = _fetched(path) if is_url(path) else as_path(path)
+    if source is None:
         return None
     try:
-        with Image.open(path) as image:
+        with Image.open(source) as image:
             exif = image.getexif()
             tags = {**exif, **exif.get_ifd(ExifTags.IFD.Exif)}
             width, height = image.size

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from newfound.errors import SettingsError
 from newfound.files import new_file
+from newfound.journal.rows import as_path
 from newfound.labels._files import Options, Places, read_header, read_rows
 from newfound.labels.deployments import FIELDS, Deployments
 from newfound.labels.findings import Finding, Findings, Picture
@@ -116,7 +117,7 @@ def _taken(path: str, exif: dict[int, Any], offset: str | None) -> _Taken:
         zone = zone.replace("Z", "+00:00") if known else "+00:00"
         return _Taken(moment.isoformat(timespec="seconds") + zone, known)
     except ValueError:
-        made = os.path.getmtime(path) if not is_url(path) else 0.0
+        made = os.path.getmtime(as_path(path)) if not is_url(path) else 0.0
         return _Taken(_moment(made), False)
 
 

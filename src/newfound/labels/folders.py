@@ -11,6 +11,7 @@ from pathlib import Path
 from newfound.crops import Crop
 from newfound.errors import DataError, ImageError, MissingFileError, NewfoundError
 from newfound.images import content_of, find_images, open_image
+from newfound.journal.rows import as_path
 from newfound.labels._files import Options
 from newfound.labels.findings import Findings, unnamed
 from newfound.labels.told import Told
@@ -36,7 +37,8 @@ def write(findings: Findings, out: Path, options: Options) -> None:
                 findings.left_out["behind a URL, and no file to put into a folder"] += 1
                 continue
             try:
-                image = picture.path if thing.box is None else Crop(picture.path, thing.box)
+                path = as_path(picture.path)
+                image = path if thing.box is None else Crop(path, thing.box)
                 if isinstance(image, str) and not (os.path.isfile(image) and os.access(image, os.R_OK)):
                     raise ImageError(f"cannot read {image}")
                 sorter.put(image, picture.reference(thing), thing.category, thing.label)

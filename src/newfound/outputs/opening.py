@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,5 +82,11 @@ def _text(path: Path, format: str, keep: bool, say: Callable[[str], None]) -> Wr
         if mended := mend_end(path, format):
             say(mended)
         say(f"adding to {path}")
-    file = path.open("a" if keep else "w", encoding="utf-8", errors="surrogateescape", newline="")
+    mode = "a" if keep else "w"
+    file = open(path, mode, encoding="utf-8", errors="surrogateescape", newline="", opener=_at_the_end)  # noqa: SIM115
     return JsonLines(file, path) if format == "jsonl" else Csv(file, path, header=not keep)
+
+
+def _at_the_end(path: str, flags: int) -> int:
+    """An opener, so that of two processes that write one file neither writes into the other's lines."""
+    return os.open(path, flags | os.O_APPEND, 0o666)

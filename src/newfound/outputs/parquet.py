@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from newfound.errors import DataError, SettingsError
+from newfound.files import part_of
 from newfound.outputs.tables import COLUMNS, as_row
 
 _GROUP = 4096  # rows
@@ -21,13 +23,14 @@ _TYPES = {
 class Parquet:
     """A Parquet file; `runners_up` is a list of {category, score}, `extra` JSON text.
 
-    It is written as FILE.part: a Parquet file without its end cannot be read, and must not be taken for one.
+    It is written beside FILE and gets its name when it is closed: a Parquet file without its end cannot be read, and
+    must not be taken for one. Of two writers of one FILE, the last to be closed has written all of it.
 
     Raises SettingsError if pyarrow is not installed, and DataError if the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._part = path, path.with_name(path.name + ".part")
+        self.path, self._part = path, part_of(path)
         self._arrow, parquet = _pyarrow()
         self._rows: list[dict[str, Any]] = []
         self._schema = _schema(self._arrow)
@@ -46,12 +49,15 @@ class Parquet:
             self._write_group()
 
     def close(self) -> None:
-        self._write_group()
         try:
+            self._write_group()
             self._file.close()
             os.replace(self._part, self.path)
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
+        finally:
+            with suppress(OSError):  # where not even that can be done, nothing was written
+                self._part.unlink(missing_ok=True)
 
     def _write_group(self) -> None:
         if not self._rows:

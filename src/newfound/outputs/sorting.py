@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from newfound.errors import DataError, SettingsError
+from newfound.files import part_of
 
 LINKS = ("copy", "symlink", "hard")
 NEW = "new"  # the folder for what `predict` finds unlike any category
@@ -122,7 +123,7 @@ def _make(source: Path, target: Path, link: str) -> None:
 @contextmanager
 def _appearing(target: Path) -> Iterator[Path]:
     """A file to write that becomes the target when it is whole: never half a file under an image's name, nor beside."""
-    part = target.with_name(f".{target.name}.part")
+    part = part_of(target.with_name(f".{target.name}"))
     try:
         yield part
         os.replace(part, target)
