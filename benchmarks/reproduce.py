@@ -29,6 +29,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *((*_OTHER_DRAW, "--set", f"lr={rate}") for rate in ("0.01", "0.001", "0.0001")),
     ("table1", "--protocol", "pets"),
     ("table1", "--protocol", "cub"),
+    ("sizes", "--protocol", "pets"),
+    ("sizes", "--protocol", "cub"),
     ("table2", "--protocol", "pets"),
     ("table3", "--protocol", "pets", *_RATE),
     ("table4", "--protocol", "pets", *_RATE),

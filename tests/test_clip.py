@@ -9,7 +9,7 @@ import pytest
 from PIL import Image as Pillow
 from tiny_clip import make_tiny_clip
 
-from newfound.clip import backbones_with_text, checkpoint_of, load_towers
+from newfound.clip import _CHECKPOINTS, checkpoint_of, load_towers
 from newfound.errors import SettingsError, WeightsError
 
 open_clip = pytest.importorskip("open_clip", reason="newfound[naming] is not installed")
@@ -26,7 +26,7 @@ def test_a_backbones_checkpoint_is_the_same_model_in_both_libraries():
     assert checkpoint_of("vit_base_patch16_clip_quickgelu_224.openai") == "ViT-B-16/openai"
     for strange in ("vit_base_patch16_clip_224.laion2b_ft_in1k", "vit_base_patch16_clip_224", "resnet50.a1_in1k"):
         assert checkpoint_of(strange) is None
-    for name in backbones_with_text():
+    for name in (f"{name}.{tag}" for name, (_, tags) in _CHECKPOINTS.items() for tag in tags):
         model, _, tag = checkpoint_of(name).partition("/")
         theirs, ours = open_clip.get_model_config(model), get_pretrained_cfg(name)
         assert ours is not None, name

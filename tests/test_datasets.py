@@ -188,6 +188,8 @@ def test_a_tsv_is_read_and_absolute_paths_are_taken_as_they_are(table, tmp_path)
         ("picture,breed\na.jpg,owl\n", "line 1: .*a header must name the columns"),
         ('a.jpg,owl\nb.jpg,"emu\n', "line 2: unexpected end of data"),
         ("sub,owl\n", "line 1: there is no file"),
+        ("path,label\nelsewhere/a.jpg,owl\n", r"line 2: .*; paths start from the folder of list\.csv$"),
+        ("path,label\n/nowhere/a.jpg,owl\n", r"line 2: there is no file /nowhere/a\.jpg$"),
         ("", "lists no images"),
         ("path,label\n\n", "lists no images"),
         ("a.jpg,hibou grand-duc d'été\n".encode("latin-1"), "not UTF-8"),

@@ -53,6 +53,15 @@ def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page):
             assert anchor in anchors(target), f"{name_of(page)} links to {link}: there is no such heading"
 
 
+def test_every_file_that_the_architecture_names_is_there():
+    named = set(re.findall(r"`([\w/*]+\.py)`", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")))
+    package = ROOT / "src" / "newfound"
+    folders = [ROOT, package, *(path for path in package.iterdir() if path.is_dir())]
+    gone = sorted(name for name in named if not any(any(folder.glob(name)) for folder in folders))
+    assert len(named) > 100
+    assert not gone
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_is_one_that_newfound_takes(page):
     told = [command for block in blocks(page) if block.language in ("", "bash") for command in block.commands]

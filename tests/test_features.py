@@ -13,7 +13,7 @@ from PIL import Image
 from newfound.backbone import InputSpec
 from newfound.cache import TokenCache
 from newfound.errors import ImageError, MissingFileError
-from newfound.features import Encoder, _ahead, half_or_float, seen_from, unit
+from newfound.features import Encoder, ahead, half_or_float, seen_from, unit
 from newfound.views import Augmentation, Views
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -253,7 +253,7 @@ def test_reading_ahead_is_bounded_and_in_order():
             taken.append(number)
             yield number
 
-    results = _ahead(source(), lambda n: n * n, depth=6)
+    results = ahead(source(), lambda n: n * n, depth=6)
     assert [next(results) for _ in range(4)] == [(0, 0), (1, 1), (2, 4), (3, 9)]
     assert len(taken) <= 4 + 6
     results.close()
@@ -261,7 +261,7 @@ def test_reading_ahead_is_bounded_and_in_order():
 
 def test_what_stands_alone_is_read_on_the_thread_that_asks_and_several_are_read_on_others():
     def readers(count: int, depth: int) -> set[int]:
-        return {thread for _, thread in _ahead(range(count), lambda _: threading.get_ident(), depth=depth)}
+        return {thread for _, thread in ahead(range(count), lambda _: threading.get_ident(), depth=depth)}
 
     here = {threading.get_ident()}
     assert readers(1, depth=128) == here
@@ -272,7 +272,7 @@ def test_what_stands_alone_is_read_on_the_thread_that_asks_and_several_are_read_
 
 def test_with_a_depth_of_one_each_is_answered_before_the_next_is_asked_for():
     asked: list[int] = []
-    answers = _ahead((asked.append(n) or n for n in range(3)), lambda n: -n, depth=1)
+    answers = ahead((asked.append(n) or n for n in range(3)), lambda n: -n, depth=1)
     for n in range(3):
         assert next(answers) == (n, -n)
         assert asked == list(range(n + 1))
@@ -288,7 +288,7 @@ def test_an_error_of_ones_own_is_not_swallowed():
         raise ZeroDivisionError(item)
 
     with pytest.raises(ZeroDivisionError):
-        list(_ahead([1, 2], work, depth=2))
+        list(ahead([1, 2], work, depth=2))
 
 
 def test_half_precision_unless_it_overflows():

@@ -303,6 +303,8 @@ def test_a_truncated_image_gets_a_named_error(format, tmp_path):
         (b"%PDF-1.7 ...", "PDF"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "PostScript"),
         (b"\0\0\0\x18ftypheic....", "HEIC"),
+        (b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 ....", "JPEG 2000"),
+        (b"\0\0\0\x0cJXL \r\n\x87\n\0\0\0\x14ftypjxl ....", "JPEG XL"),
         (b"P6 1 1 255 abc", "not an image"),
         (png(0, 5, 8, 2), "no pixels"),
         (b"\x89PNG\r\n\x1a\nrubbish", "damaged"),
@@ -437,6 +439,22 @@ def test_pillows_own_limit_neither_refuses_nor_warns_and_is_left_as_it_was(pillo
     assert pillows == Image.MAX_IMAGE_PIXELS
 
 
+@pytest.mark.parametrize("pillows", [10, None])
+def test_pillows_limit_never_turns_from_a_number_to_none_or_back(pillows, monkeypatch):
+    """Pillow reads it twice: in a thread that crops meanwhile, a None between the two ended whole trainings."""
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", pillows)
+    seen = []
+
+    def opening(*args, **kwargs):
+        seen.append(Image.MAX_IMAGE_PIXELS)
+        return pillows_open(*args, **kwargs)
+
+    pillows_open = Image.open
+    monkeypatch.setattr(Image, "open", opening)
+    assert open_image(encoded(Image.fromarray(pixels()), "PNG")).size == (WIDTH, HEIGHT)
+    assert [limit is None for limit in [*seen, Image.MAX_IMAGE_PIXELS]] == [pillows is None] * 2
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to see open files")
 def test_no_file_is_left_open(tmp_path):
     image = Image.fromarray(pixels())
@@ -530,6 +548,11 @@ def test_images_are_found_at_any_depth_in_a_fixed_order(tmp_path):
     plant(tmp_path, "b/2.JPG", "b/10.jpg", "a.png", "b/c/d/e.gif", "b.webp", "notes.txt", "B/x.bmp")
     assert listed(tmp_path) == ["B/x.bmp", "a.png", "b.webp", "b/10.jpg", "b/2.JPG", "b/c/d/e.gif"]
     assert find_images(str(tmp_path)) == find_images(tmp_path)
+
+
+def test_pictures_of_other_formats_are_listed_so_that_each_gets_its_error(tmp_path):
+    plant(tmp_path, "a.heic", "b.HEIF", "c.avif", "d.jp2", "e.jxl", "f.svg", "g.nef", "h.mov")
+    assert listed(tmp_path) == ["a.heic", "b.HEIF", "c.avif", "d.jp2", "e.jxl"]
 
 
 def test_hidden_files_and_folders_are_skipped_but_a_hidden_root_is_not(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,14 @@ def test_images_that_are_gone_are_passed_over(curator, tmp_path):
     assert naming.give_names(curator, [other], bar=0) == {}
 
 
+def test_an_image_whose_name_is_no_text_is_looked_at(curator, tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.png")
+    Pillow.new("RGB", (9, 8), COLOURS["sky"]).save(path)
+    curator.keeper.enter([Image(path, content_of(path))], np.eye(SHAPES)[[4]])
+    (proposal,) = proposed(curator, 4)
+    assert (proposal.images, proposal.suggestions[0].name) == (1, "sky")
+
+
 def test_no_name_is_given_twice_and_the_surest_gets_it(curator):
     assert naming.give_names(curator, proposed(curator)) == {1: "poppy", 2: "grass"}
     assert [c.name for c in curator.categories()] == ["owl", "poppy", "grass", "new-3"]
@@ -181,7 +190,7 @@ def test_names_are_events_that_say_who_gave_them_and_can_be_taken_back(curator):
     naming.give_names(curator, proposed(curator))
     events = [event for event in curator.events() if event.kind == "renamed"]
     assert [(e.actor, e.details["name"]) for e in events] == [(naming.ACTOR, "poppy"), (naming.ACTOR, "grass")]
-    curator.undo()
+    curator.undo(events[-1].number)
     assert [c.name for c in curator.categories()] == ["owl", "poppy", "new-2", "new-3"]
 
 

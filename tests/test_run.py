@@ -385,6 +385,10 @@ def test_a_run_is_loaded_onto_the_device_that_is_asked_for(fit_tiny, pictures, t
     assert {value.device.type for value in run.method.state_dict().values()} == {"meta"}
 
 
+def test_a_run_is_loaded_onto_the_usual_device_if_that_is_left_open(run_folder):
+    assert nf.load(run_folder, device="auto").encoder.device == nf.load(run_folder).encoder.device
+
+
 @pytest.mark.parametrize("device", ["cuda:17", "warp"])
 def test_a_device_that_is_not_here_is_named(run_folder, device):
     with pytest.raises(SettingsError, match=device):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from newfound.errors import NewfoundError
-from newfound.features import Encoder, _ahead
+from newfound.features import Encoder, ahead
 from newfound.images import content_hash, open_image
 from newfound.method import Settings
 
@@ -90,7 +90,7 @@ class _FreshViews:
             seeds = [(self.seed, epoch, self.bases[index], view) for view in range(2)]
             return self.views.random(image, seeds[0]), self.views.random(image, seeds[1])
 
-        ready = _ahead((int(i) for batch in batches for i in batch), views, depth=2 * max(map(len, batches)))
+        ready = ahead((int(i) for batch in batches for i in batch), views, depth=2 * max(map(len, batches)))
         for batch in batches:
             pairs = []
             for _ in batch:

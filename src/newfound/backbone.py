@@ -287,4 +287,4 @@ def _near(name: str) -> list[str]:
     return difflib.get_close_matches(name, timm.list_models(pretrained=True) + timm.list_models(), n=3)
 
 
-__all__ = ["DEFAULT", "FIRST_CLASS", "Backbone", "InputSpec", "availability", "backbones", "create"]
+__all__ = ["DEFAULT", "FIRST_CLASS", "Backbone", "InputSpec", "availability", "backbones", "check_name", "create"]

@@ -13,6 +13,7 @@ import json
 import mmap
 import os
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +25,7 @@ _FORMAT = 2  # raise when the meaning of an entry changes
 _HEADER = 128  # bytes of JSON, padded, before the numbers
 _DTYPES = {"float16": np.float16, "float32": np.float32}
 _DEFAULT_GIB = 20.0
+_MARKED_FOR = 600  # seconds: to mark an entry as used takes half as long as to map it
 _OURS = {".tokens", ".part", ".onnx"}
 
 
@@ -74,15 +76,20 @@ class TokenCache:
 
     def get(self, key: str) -> np.ndarray | None:
         """The entry, mapped from its file and read-only; None if it is not there or damaged. Marks it as used."""
-        path = self._path(key)
-        with suppress(OSError):  # who may read another's cache may not mark its entries
-            os.utime(path)
+        path = os.path.join(self.folder, key[:2], f"{key}.tokens")  # a Path takes as long to make as to open
         try:
             # Not NumPy's own format: it reads headers with Python's parser, which in Python before 3.11.8 fails now
             # and then when several threads use it (CPython issue 106905), and decoding threads read the cache.
             # Nor np.memmap, which takes longer to set up than most entries take to read.
-            with path.open("rb", buffering=0) as file:
-                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            try:
+                marked = os.fstat(file).st_mtime
+                content = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+            finally:
+                os.close(file)
+            if abs(time.time() - marked) > _MARKED_FOR:
+                with suppress(OSError):  # who may read another's cache may not mark its entries
+                    os.utime(path)
             header = json.loads(content[:_HEADER])
             return np.frombuffer(content, _DTYPES[header["dtype"]], offset=_HEADER).reshape(header["shape"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -117,6 +124,7 @@ class TokenCache:
 
 
 def default_folder() -> Path:
+    """Where the cache is if nobody says so. Raises SettingsError if there is no place for it."""
     chosen = os.environ.get("NEWFOUND_CACHE")
     if chosen:
         return Path(chosen)

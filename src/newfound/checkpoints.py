@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from newfound.errors import RunError
+from newfound.errors import RunError, UnfinishedError
 from newfound.logs import write_log
 
 
@@ -56,7 +56,7 @@ class Checkpoint:
             ) from error
 
     def check(self) -> bool:
-        """Whether the folder holds this training, unfinished. Raises RunError if it holds another."""
+        """Whether the folder holds this training, unfinished. Raises UnfinishedError if it holds another."""
         if not self.path.is_file():
             return False
         self._compare(self._read()[0])
@@ -65,7 +65,7 @@ class Checkpoint:
     def _compare(self, info: dict) -> None:
         differing = [k for k in self.fingerprint if info["fingerprint"].get(k) != self.fingerprint[k]]
         if differing:
-            raise RunError(
+            raise UnfinishedError(
                 f"{self.folder} holds an unfinished training that differs in {', '.join(sorted(differing))}. "
                 f"Choose another folder, or pass overwrite=True (--overwrite) to start afresh."
             )
@@ -108,7 +108,7 @@ class Checkpoint:
                 info = json.loads(file.metadata()["info"])
             return info, load_file(self.path)
         except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-            raise RunError(
+            raise UnfinishedError(
                 f"{self.path} is damaged ({error}); pass overwrite=True (--overwrite) to train afresh."
             ) from error
 

@@ -55,11 +55,6 @@ def checkpoint_of(backbone: str) -> str | None:
     return f"{model}/{tags[tag]}" if tag in tags else None
 
 
-def backbones_with_text() -> list[str]:
-    """The timm backbones that `checkpoint_of` knows a text tower for."""
-    return [f"{name}.{tag}" for name, (_, tags) in _CHECKPOINTS.items() for tag in tags]
-
-
 def load_towers(checkpoint: str, weights: str | os.PathLike[str] | None = None) -> Towers:
     """The towers of an open_clip model.
 

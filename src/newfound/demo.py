@@ -160,7 +160,7 @@ def _usable(
         if len(data) < total:
             say(f"Drew {len(data):,} of {total:,} images, at most {MAX_EACH} a class and {MAX_IMAGES:,} in all.")
     with reporter.stage("checking images", len(data)) as progress:
-        data, unreadable = drop_unreadable(data, progress=lambda _: progress(1))
+        data, unreadable = drop_unreadable(data, progress=progress)
     if unreadable:
         say(f"Images left out because they cannot be read: {len(unreadable)}. The first: {unreadable[0][1]}.")
     single = [name for name, count in data.counts().items() if count < 2]

@@ -69,7 +69,7 @@ class Encoder:
         size = block or self.batch
         pending: list[tuple[Any, Any]] = []
         seen = 0
-        for item, tokens in _ahead(items, self._tokens_or_pixels, depth=2 * size if size > 1 else 1):
+        for item, tokens in ahead(items, self._tokens_or_pixels, depth=2 * size if size > 1 else 1):
             pending.append((item, tokens))
             if len(pending) == size:
                 yield self._block(pending, seen)
@@ -171,7 +171,7 @@ class Encoder:
 
         waiting: list[tuple[str, Tensor]] = []
         together = max(1, self.batch // count)  # images whose views go through the trunk at once
-        for _, result in _ahead(items, prepare, depth=2 * together):
+        for _, result in ahead(items, prepare, depth=2 * together):
             if isinstance(result, NewfoundError):
                 raise result
             key, pixels = result
@@ -209,7 +209,7 @@ def half_or_float(tokens: Tensor) -> Tensor:
     return small if bool(torch.isfinite(small).all()) else tokens
 
 
-def _ahead(items: Iterable[Any], work: Callable[[Any], Any], depth: int) -> Iterator[tuple[Any, Any]]:
+def ahead(items: Iterable[Any], work: Callable[[Any], Any], depth: int) -> Iterator[tuple[Any, Any]]:
     """Map in threads, in order, at most `depth` ahead; a NewfoundError becomes the item's result.
 
     What stands alone, or must be answered before the next is asked for (a depth of one), is done on this thread.

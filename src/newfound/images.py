@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import stat
+import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -37,7 +38,12 @@ _FOREIGN = {
     b"%!ps": "a PostScript document",
     b"ftypavif": "an AVIF image",
     b"ftyphei": "a HEIC image",
+    b"ftypmif1": "a HEIC image",
+    b"ftypjp2": "a JPEG 2000 image",
+    b"ftypjxl": "a JPEG XL image",
 }
+# Listed with the others, though they cannot be read: a person who sees pictures in a folder must hear of each left out.
+_FOREIGN_SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jp2", ".jxl"})
 
 
 def open_image(source: Any, *, max_pixels: int | None = None) -> Image.Image:
@@ -96,6 +102,15 @@ def content_of(source: Any) -> bytes | None:
         return None
 
 
+def contents_hash(sources: Iterable[Any], labels: Iterable[object]) -> str:
+    """Return 32 hex digits that change with any of the images, their labels or their order.
+
+    Raises what :func:`content_hash` raises.
+    """
+    pairs = zip(sources, labels, strict=True)
+    return _digest(b"", (f"{content_hash(source)}:{label}\n".encode() for source, label in pairs))
+
+
 def thumbnail(image: Any, size: int = 96) -> bytes:
     """Return ``image`` (anything :func:`open_image` takes) as a JPEG that fits ``size`` x ``size`` pixels."""
     small = open_image(image)
@@ -111,7 +126,7 @@ def is_array(source: Any) -> bool:
 
 
 def find_images(folder: str | os.PathLike[str], *, skip: Collection[Path] = ()) -> list[Path]:
-    """Return all images below ``folder``, sorted by their path relative to it.
+    """Return all images below ``folder``, sorted by their path relative to it; also such as cannot be read (HEIC).
 
     Names that start with a dot are left out. Links are followed, but no folder is entered twice, nor one that
     ``folder`` lies in, nor one of the resolved folders in ``skip``: so a loop of links comes to an end.
@@ -136,7 +151,7 @@ def find_images(folder: str | os.PathLike[str], *, skip: Collection[Path] = ()) 
             path = here / entry.name
             if os.path.isdir(path):
                 (links if entry.is_symlink() else folders).append(path)
-            elif is_image_path(path) and os.path.isfile(path):
+            elif (is_image_path(path) or path.suffix.lower() in _FOREIGN_SUFFIXES) and os.path.isfile(path):
                 found.append(path)
     return sorted(found, key=lambda path: path.relative_to(root).as_posix())
 
@@ -174,11 +189,13 @@ def _without_pillows_limit() -> Iterator[None]:
     """Lift Pillow's own, process-wide pixel limit while ours is in charge, and put it back.
 
     Pillow warns at 89 million pixels and refuses twice as many, whatever limit was asked for here. Several
-    threads may be inside at once: the one that leaves last restores what the first one found.
+    threads may be inside at once: the one that leaves last restores what the first one found. It is a number all
+    the while, not None: Pillow, cropping in another thread, asks whether it is None and then multiplies it.
     """
     with _lift_lock:
         _lifted.append(Image.MAX_IMAGE_PIXELS)
-        Image.MAX_IMAGE_PIXELS = None
+        if Image.MAX_IMAGE_PIXELS is not None:
+            Image.MAX_IMAGE_PIXELS = sys.maxsize
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file as load_arrays
@@ -17,6 +18,7 @@ from newfound import hub
 from newfound import weights as weight_sources
 from newfound._memory import keep_large_allocations
 from newfound.cache import TokenCache
+from newfound.devices import AUTO, check_device
 from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
 from newfound.features import Encoder
 from newfound.method import Method, get_method
@@ -46,8 +48,8 @@ def load(
         cache: a cache for the trunk's outputs.
         runtime: what the encoder runs on: "torch", "onnx", "openvino", "auto" for the fastest of them that is
             installed, or the folder of an export of this run. All but "torch" go without the cache.
-        device: where PyTorch computes, as it names devices ("cpu", "cuda:1", "mps"). None: the first GPU of CUDA if
-            there is one; other runtimes use the processor.
+        device: where PyTorch computes, as it names devices ("cpu", "cuda:1", "mps"). None, or "auto": the first GPU of
+            CUDA if there is one; other runtimes use the processor.
         revision, token: of a run on the hub, as in `newfound.hub.download`.
 
     Raises:
@@ -57,6 +59,9 @@ def load(
         WeightsError: the trunk's weights cannot be had.
         SettingsError: there is no such runtime or device here.
     """
+    device = None if device == AUTO else device
+    if device is not None:
+        check_device(device)  # rather now than after a download
     if hub.is_hub_id(folder) and not os.path.isdir(folder):
         folder = hub.download(str(folder), revision=revision, token=token)
     elif revision is not None:
@@ -69,23 +74,7 @@ def load(
         hint = "its training was interrupted; train again with the same settings to go on" if unfinished else (
             "a run is a folder that `newfound train --out` wrote")  # fmt: skip
         raise MissingFileError(f"{folder} holds no finished run: {hint}.")
-    config = read_json(folder / "config.json")
-    check_version(folder, config)
-    for name, kind in FIELDS.items():
-        if not isinstance(field_of(folder, config, name), kind):
-            raise RunError(f"{folder / 'config.json'} is damaged: {name!r} is not a {kind.__name__}.")
-    known_file = KNOWN_1 if config["format"] == 1 else KNOWN
-    for name in (known_file if name == KNOWN else name for name in CHECKED):
-        if not (folder / name).is_file():
-            raise RunError(f"{folder} is incomplete: {name} is missing.")
-        if file_hash(folder / name) != config["files"].get(name):
-            raise RunError(f"{folder / name} has changed since the run was written, or is damaged.")
-    try:
-        classes = read_json(folder / "classes.json")
-        known = load_arrays(folder / known_file)
-        tensors = load_file(folder / "model.safetensors")
-    except (SafetensorError, KeyError, OSError) as error:
-        raise RunError(f"{folder} cannot be read: {error}.") from error
+    config, classes, known, tensors = _read_checked(folder)
     keep_large_allocations()  # before the first forward pass, which the backbone tries itself on
     backbone = _restore_backbone(folder, config, tensors, weights)
     method = _restore_method(folder, config, tensors, backbone.dim, len(classes))
@@ -116,6 +105,29 @@ def load(
             f"but a dictionary of {dictionary.known} classes and {dictionary.dimension} dimensions."
         )
     return run
+
+
+def _read_checked(folder: Path) -> tuple[dict[str, Any], list[str], dict[str, np.ndarray], dict[str, torch.Tensor]]:
+    """The configuration, the classes, what is known of them, and the weights; every file is the one that was written.
+
+    Raises RunError.
+    """
+    config = read_json(folder / "config.json")
+    check_version(folder, config)
+    for name, kind in FIELDS.items():
+        if not isinstance(field_of(folder, config, name), kind):
+            raise RunError(f"{folder / 'config.json'} is damaged: {name!r} is not a {kind.__name__}.")
+    known = KNOWN_1 if config["format"] == 1 else KNOWN
+    for name in (known if name == KNOWN else name for name in CHECKED):
+        if not (folder / name).is_file():
+            raise RunError(f"{folder} is incomplete: {name} is missing.")
+        if file_hash(folder / name) != config["files"].get(name):
+            raise RunError(f"{folder / name} has changed since the run was written, or is damaged.")
+    try:
+        tensors = load_file(folder / "model.safetensors")
+        return config, read_json(folder / "classes.json"), load_arrays(folder / known), tensors
+    except (SafetensorError, KeyError, OSError) as error:
+        raise RunError(f"{folder} cannot be read: {error}.") from error
 
 
 def usual_device(runtime: str | os.PathLike[str]) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from newfound.run_files import replace
+
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a CSV file and put it in place as a whole; what is no valid text, such as some file names, is escaped."""
-    part = path.with_name(path.name + ".part")
-    with part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        csv.writer(file).writerows([header, *rows])
-    os.replace(part, path)
+
+    def write(part: Path) -> None:
+        with part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+            csv.writer(file).writerows([header, *rows])
+
+    replace(path, write)
 
 
 def write_log(folder: Path, log: list[dict[str, float]]) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from newfound.export import Exported
 
 
-
 @dataclass
 class Run:
     """What `fit` makes and `load` reads."""
@@ -75,6 +74,7 @@ class Run:
         actor: str | None = None,
         wait: float = 30.0,
         encoder: Encodes | None = None,
+        read_only: bool = False,
     ) -> Discoverer:
         """A discoverer that goes on where its journal stopped, or starts from the known classes.
 
@@ -85,11 +85,13 @@ class Run:
             actor: who renames, merges and moves; without it, the user's name.
             wait: how many seconds to wait for others who write to the journal.
             encoder: what encodes in place of the run's own encoder, such as a `newfound.remote.RayEncoder` of this run.
+            read_only: open a journal that is there, to look at it and to `predict`; what would change it raises
+                JournalError. One on a read-only disk can be used so.
 
         Raises:
             JournalError: the journal cannot be used, or was written with another model.
         """
-        opened = Journal.open(journal, wait=wait)
+        opened = Journal.open(journal, wait=wait, read_only=read_only)
         try:
             return Discoverer(
                 encoder or self.encoder, self.dictionary(threshold), self.classes, opened,

@@ -86,7 +86,7 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         between: float | Literal["rehearsed"] | None = "rehearsed",
         reconsider_every: int | None = 250,
         centre: bool = True,
-        draws: int = 4,
+        draws: int = 8,
         random_state: Any = 0,
     ) -> None:
         self.dictionary = dictionary
@@ -228,7 +228,8 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         elif chosen is not None:
             rule = chosen.threshold, chosen.describe()
         else:
-            rule = method.own_cut()
+            cut, why = method.own_cut()
+            rule = cut, f"{why}; too few classes or rows to rehearse"
         self._deciding, self._temperature = method.deciding, method.settings.evidence_temperature
         self._known = self._deciding.teach(_tensor(features), _tensor(targets.astype(np.int64)))
         self._labels = CategoryLabels(classes)

@@ -44,7 +44,8 @@ def read_table(path: Path) -> tuple[list[Path], list[str]]:
         candidates = [path.parent / spelling for spelling in spellings]
         item = next((candidate for candidate in candidates if os.path.isfile(candidate)), None)
         if item is None:
-            hint = "; a header must name the columns path and label" if line == 1 else ""
+            hint = "" if Path(name).is_absolute() else f"; paths start from the folder of {path.name}"
+            hint += "; a header must name the columns path and label" if line == 1 else ""
             raise MissingFileError(f"{path}, line {line}: there is no file {candidates[0]}{hint}")
         items.append(item)
         labels.append(label)

@@ -13,7 +13,7 @@ from newfound.checkpoints import Checkpoint
 from newfound.errors import ImageError
 from newfound.features import Encoder, Progress
 from newfound.images import content_hash
-from newfound.method import Known, Method, Settings
+from newfound.method import Method, Settings
 from newfound.training import EpochEnd, Trained, diverged, learn
 
 
@@ -75,11 +75,3 @@ def teach(encoder: Encoder, method: Method, items: Sequence, targets: np.ndarray
     method.eval()
     features = torch.from_numpy(encoder.features(items)).to(encoder.device)
     return method.teach(features, torch.from_numpy(targets).to(encoder.device))
-
-
-@torch.inference_mode()
-def read(encoder: Encoder, method: Method, known: Known, items: Sequence) -> np.ndarray:
-    """What the method's dictionary is given for some images."""
-    method.eval()
-    features = torch.from_numpy(encoder.features(items)).to(encoder.device)
-    return method.read(features, known).float().cpu().numpy()

@@ -206,6 +206,10 @@ class StopsAfter(Reporter):
 
     def __init__(self, samples: int | None = None) -> None:
         self.samples, self.learnt = samples, 0
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
 
     @contextmanager
     def stage(self, title, total=None):
@@ -226,6 +230,22 @@ def test_a_training_that_was_killed_halfway_goes_on_from_its_last_epoch(bench, t
     result = cell.measure(tmp_path, resumed)
     assert result["scores"] == cell.measure(None, whole)["scores"]
     assert (resumed.learnt, whole.learnt) == (20, 30)
+
+
+@pytest.mark.parametrize("fault", ["an earlier format", "damage"])
+def test_an_unfinished_training_that_cannot_go_on_is_begun_anew_and_that_is_said(bench, tmp_path, monkeypatch, fault):
+    cell = Cell(Variant("baseline", "paper", QUICK | {"epochs": 2}), 0, bench)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("newfound.fitting.FORMAT", 3)
+        with pytest.raises(KeyboardInterrupt):
+            cell.train(tmp_path, StopsAfter(20))
+    folder = tmp_path / cell.training
+    if fault == "damage":
+        (folder / "checkpoint.safetensors").write_bytes(b"half of it")
+    again = StopsAfter()
+    assert cell.train(tmp_path, again).config["format"] > 3
+    assert again.learnt == 20, "both epochs, of ten samples each"
+    assert again.said == [f"the unfinished training in {folder} cannot go on: starting afresh"]
 
 
 def test_images_that_cannot_be_read_are_left_out_and_do_not_lose_the_cell(bench, write_folder, tmp_path):

@@ -175,3 +175,20 @@ def test_a_damaged_record_is_named(bench, two_lines, tmp_path):
     path.write_text(json.dumps({"study": "table1"}))
     with pytest.raises(DataError, match=r"table1\.json.*run its study again"):
         records(tmp_path)
+
+
+def test_the_study_of_sizes_shares_what_is_at_the_size_of_training_with_table_1(bench):
+    setup = dataclasses.replace(bench, backbone="tf_efficientnet_lite0", weights=None)
+    sizes = {line.name: running._cell(line, 0, setup) for line in STUDIES["sizes"].lines(Choice())}
+    table = {line.name: running._cell(line, 0, setup) for line in STUDIES["table1"].lines(Choice())}
+    smaller, larger = sizes["LTC, `default`, 224 pixels"], sizes["LTC, `default`, 320 pixels"]
+    assert smaller.key == table["LTC, `default`"].key
+    assert larger.key != smaller.key
+    assert larger.training != smaller.training
+    assert [f"--image-size {size} " in cell.command for size, cell in ((224, smaller), (320, larger))] == [True, True]
+
+
+def test_studies_at_different_input_sizes_are_kept_apart(bench, tmp_path):
+    larger = dataclasses.replace(bench, image_size=448)
+    folders = {folder_of(STUDIES["table1"], Choice(), setup, tmp_path) for setup in (bench, larger)}
+    assert len(folders) == 2

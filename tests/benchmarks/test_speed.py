@@ -32,7 +32,7 @@ def test_a_large_stream_is_scored_in_a_process_of_its_own_whose_memory_is_told()
     assert "GB of memory" in row.detail
 
 
-def test_every_target_says_whether_more_or_less_is_better():
+def test_a_target_of_at_most_says_that_less_is_better():
     row = speed.SpeedRow("x", 1, 1, "s", 1, 1, 1, "at most 2", "")
     assert row.lower_is_better
     assert not dataclasses.replace(row, target="at least 2").lower_is_better

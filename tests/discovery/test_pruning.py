@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
@@ -17,7 +18,7 @@ from plain_prototypes import (
     with_wrong_products,
 )
 
-from newfound.discovery import PrototypeDictionary, _filter, _found, _outline_search
+from newfound.discovery import PrototypeDictionary, _cells, _filter, _found, _outline_search
 from newfound.discovery._exact import Similarity
 from newfound.discovery._found import sweep
 from newfound.discovery._outline import Outline
@@ -294,3 +295,15 @@ def test_a_dictionary_takes_at_most_1_6_times_the_bytes_of_its_prototypes(monkey
     assert dictionary._pruning.outline is not None
     assert len(dictionary) > 4_500
     assert 1.0 < worst <= 1.6
+
+
+def test_clusters_are_told_apart_however_many_there_are(monkeypatch):
+    monkeypatch.setattr(_cells, "_COMPARED", 32)  # as if there were thousands of cells: near groups are looked into
+    rng = np.random.default_rng(0)
+    whose = rng.integers(0, 120, 6000)
+    rows = 7 * rng.standard_normal((120, 48))[whose] + 2 * rng.standard_normal((6000, 48))
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    order, starts = _cells.grouped(_cells.divide(rows, 200))
+    mixed = [a for a, b in itertools.pairwise(starts.tolist()) if len(set(whose[order[a:b]])) > 1]
+    assert 120 <= len(starts) - 1 <= 400
+    assert len(mixed) <= 0.02 * len(starts)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound.discovery import BayesianDictionary, Event
+from newfound.errors import SettingsError
 
 NONE = np.empty((0, 1)), []
 
@@ -145,5 +146,5 @@ def test_ids_stay_valid_whatever_happens(seed, alone):
 
 
 def test_merging_without_second_thoughts_is_refused():
-    with pytest.raises(Exception, match="reconsider_every"):
+    with pytest.raises(SettingsError, match="reconsider_every"):
         BayesianDictionary([1.0], *NONE, merge_at=0.0)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import newfound as nf
+from newfound._scenes import with_settings
 from newfound.checkpoints import Checkpoint
 from newfound.datasets import load_dataset
 from newfound.discovery import BayesianDictionary
 from newfound.errors import DataError, FeatureError, SettingsError
 from newfound.evaluation import score
 from newfound.method import get_method
-from newfound.rehearsal import with_settings
 from newfound.report import tell, write_report
 
 METHODS = list(nf.methods())

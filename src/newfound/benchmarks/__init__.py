@@ -1,1 +1,1 @@
-"""Benchmarks: the protocol's splits, and what newfound's stages cost next to a named baseline."""
+"""Benchmarks: the paper's tables and figures on its data sets, and what newfound's stages cost next to a baseline."""

@@ -7,7 +7,6 @@ would have them in, so that the same seed labels the same images whichever way t
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from newfound.benchmarks._catalogue import DATA_SETS, DataSet
+from newfound.benchmarks.splits import SYNSET
 from newfound.datasets import LabelledImages, load_dataset
 from newfound.errors import DataError, MissingFileError, NewfoundError
 from newfound.images import find_images
 
-_SYNSET = re.compile(r"n\d{8}$")
 _SYNSET_LIST = "synsets.txt"
 _SIDE, _CHANNELS = 32, 3  # of CIFAR's images
 _FOLDER_NAMES = {folder for data_set in DATA_SETS.values() for folder in data_set.folders}
@@ -182,7 +181,7 @@ def _synset_folders(folder: Path) -> dict[str, Path]:
     parts = sorted(folder.glob("train.X*"))  # a copy in which the training set comes in four folders
     nested = (folder / "train", folder / "ILSVRC" / "Data" / "CLS-LOC" / "train", folder)
     parts = parts or [next(part for part in nested if part.is_dir())]
-    return {path.name: path for part in parts for path in class_folders(part) if _SYNSET.match(path.name)}
+    return {path.name: path for part in parts for path in class_folders(part) if SYNSET.match(path.name)}
 
 
 def _imagenet(folder: Path, data_set: DataSet) -> LabelledImages:

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class SpeedRow:
     """One comparison. `ratio` is what the target speaks of; `low` and `high` are its range over the repeats.
 
-    A target begins with "at least" or "at most".
+    A target that begins with "at most" is one for a ratio that is better the lower it is.
     """
 
     stage: str
@@ -46,6 +48,16 @@ def timed(work: Callable[..., Any], *given: Any) -> tuple[Any, float]:
     start = time.perf_counter()
     result = work(*given)
     return result, time.perf_counter() - start
+
+
+def quantiles(seconds: list[float]) -> dict[str, float]:
+    """The median and the 99th percentile by name; nothing of nothing."""
+    return {f"p{share}": float(np.quantile(seconds, share / 100)) for share in (50, 99)} if seconds else {}
+
+
+def percentiles(seconds: list[float]) -> str:
+    """The same for people, in milliseconds."""
+    return " / ".join(f"{1000 * value:.1f}" for value in quantiles(seconds).values())
 
 
 def spread(ratios: list[float]) -> tuple[float, float, float]:

@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -28,7 +28,7 @@ from newfound.benchmarks.oracle import oracle
 from newfound.benchmarks.store import Result
 from newfound.benchmarks.studies import Variant
 from newfound.datasets import LabelledImages, item_name
-from newfound.errors import SettingsError, WeightsError
+from newfound.errors import SettingsError, UnfinishedError, WeightsError
 from newfound.fitting import fit
 from newfound.image_size import own_size
 from newfound.images import content_hash
@@ -205,14 +205,22 @@ class Cell:
         }  # fmt: skip
 
     def train(self, keep: Path | None = None, reporter: Reporter | None = None) -> Run:
-        """The trained run; read from `keep` if it is there."""
+        """The trained run; read from `keep` if it is there.
+
+        An unfinished training that cannot go on there, as one of an earlier newfound, is begun anew, and that is said.
+        """
         v, s, folder = self.variant, self.setup, keep / self.training if keep else None
         if folder is not None and (folder / "config.json").is_file():
             return load(folder, weights=s.weights)
-        return fit(
-            s.split[0], method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
+        trained = partial(
+            fit, s.split[0], method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
             image_size=s.pixels, seed=self.seed, out=folder, reporter=reporter, **self.settings,
         )  # fmt: skip
+        try:
+            return trained()
+        except UnfinishedError:  # the folder is the grid's own, and named by all that this training depends on
+            (reporter or Reporter()).say(f"the unfinished training in {folder} cannot go on: starting afresh")
+            return trained(overwrite=True)
 
 
 def commit() -> str:

@@ -66,7 +66,7 @@ def protocol_split(name: str, root: Root = None, class_seed: int | None = None, 
     known = official if class_seed is None else None
     labelled, stream = split_protocol(data, known, fraction=labelled_fraction(), seed=class_seed or 0)
     if check:
-        _raise_if(_misfits(_data_set(name), labelled, stream, official=class_seed is None))
+        check_sizes(name, labelled, stream, official=class_seed is None)
     return labelled, stream
 
 
@@ -81,16 +81,18 @@ def own_split(data: Any, known: str | os.PathLike[str], *, seed: int = 0) -> Spl
         MissingFileError: there is no such file, or no such data.
         DataError: the file names no class, or one that the data does not have.
     """
-    return split_protocol(load_dataset(data), _names(Path(known)), fraction=labelled_fraction(), seed=seed)
+    return split_protocol(load_dataset(data), known_names(Path(known)), fraction=labelled_fraction(), seed=seed)
 
 
-def check_sizes(name: str, labelled: LabelledImages, stream: LabelledImages) -> None:
-    """Raise :class:`DataError`, with the sizes found and expected, if this is not the official split.
+def check_sizes(name: str, labelled: LabelledImages, stream: LabelledImages, *, official: bool = True) -> None:
+    """Raise :class:`DataError`, with the sizes found and expected, if this is not the data set's split.
 
-    The images must be as many as the data set's split has, and the labelled set and the stream as large as in the
-    paper's table, up to its rounding.
+    The images must be as many as the data set's split has and, with the `official` known classes, the labelled set and
+    the stream as large as in the paper's table, up to its rounding.
     """
-    _raise_if(_misfits(_data_set(name), labelled, stream, official=True))
+    problems = _misfits(_data_set(name), labelled, stream, official=official)
+    if problems:
+        raise DataError("; ".join(problems) + ".")
 
 
 def download(name: str, root: Root = None) -> Path:
@@ -226,12 +228,8 @@ def _misfits(data_set: DataSet, labelled: LabelledImages, stream: LabelledImages
     return problems
 
 
-def _raise_if(problems: list[str]) -> None:
-    if problems:
-        raise DataError("; ".join(problems) + ".")
-
-
-def _names(path: Path) -> list[str]:
+def known_names(path: Path) -> list[str]:
+    """The known classes that a file names: JSON with a list `known`, or text with one name a line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         names = json.loads(text)["known"] if path.suffix.lower() == ".json" else text.splitlines()

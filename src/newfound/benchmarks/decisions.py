@@ -21,6 +21,7 @@ import torch
 import newfound
 from newfound import backbone as backbone_models
 from newfound import presets
+from newfound._scenes import Scene, with_settings
 from newfound.benchmarks import reliability_figure
 from newfound.benchmarks.cells import Setup, commit, digest, given
 from newfound.benchmarks.running import in_a_path
@@ -32,10 +33,10 @@ from newfound.errors import SettingsError
 from newfound.evaluation import by_name, named_right, reliability, score, stream_order
 from newfound.features import Encoder
 from newfound.files import write_text
-from newfound.fitting import launch
+from newfound.launching import launch
 from newfound.method import Method, get_method
 from newfound.progress import Reporter
-from newfound.rehearsal import SHARES, Scene, choose, play, with_settings
+from newfound.rehearsal import SHARES, choose, draws_for, play
 from newfound.teaching import train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
@@ -164,7 +165,7 @@ def learn(setup: Setup, name: str, seed: int, reporter: Reporter) -> Learnt:
     with reporter.stage(f"rehearsing with {name}, seed {seed}") as progress:
         scenes = play(
             encoder, items, labelled.targets, method_class, settings, shares, seed=seed, fabric=fabric,
-            draws=2 if settings.epochs else 4, progress=progress,
+            draws=draws_for(settings), progress=progress,
         )  # fmt: skip
     before = copy.deepcopy(encoder.backbone.tail_state())
     with reporter.stage(f"learning with {name}, seed {seed}", settings.epochs * len(items) or None) as progress:

@@ -100,7 +100,7 @@ class _Setup:
         data, backbone = self.results[0]["data"], self.results[0]["backbone"]
         name = DATA_SETS[data["protocol"]].title if data["protocol"] in DATA_SETS else data["protocol"]
         seed = [f"class seed {data['class_seed']}"] if self.tuning else []
-        size = [f"{self.results[0]['image_size']} pixels"] if "image_size" in self.results[0] else []
+        size = [f"{self.results[0]['image_size']} pixels"] if "-pixels-" in f"{self.folder}-" else []
         return ", ".join([name, *seed, backbone, *size, "short" if self._short else "full", *self._chosen])
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from newfound.backbone import DEFAULT, InputSpec
-from newfound.benchmarks._timing import SpeedRow, spread, timed
+from newfound.benchmarks._timing import SpeedRow, percentiles, spread, timed
 from newfound.discoverer import Discoverer
 from newfound.discovery import PrototypeDictionary
 from newfound.images import open_image
@@ -25,6 +25,7 @@ from newfound.journal import Journal
 from newfound.journal.answers import Image as Entry
 
 _KNOWN = 100  # categories that the dictionary starts from
+_SIZE = (500, 375)  # of the photos: as data sets of photos have them
 
 
 @dataclass(frozen=True)
@@ -123,14 +124,13 @@ def _one_image(stage: str, verb: Callable, images: int, backbone: str, warm: int
     return SpeedRow(
         stage, 1000 * middle, 1000 * least, "ms", middle / least, float(quarters[0]), float(quarters[1]),
         "at most 1.1 of decoding and the bare encoder, at the median",
-        f"{images} files, one at a time, {backbone} with random weights; p50 / p99: ours {_percentiles(whole)}, the "
-        f"bare encoder {_percentiles(bare)}, decoding {_percentiles(decoding)} ms; the range is the middle half's",
+        f"{images} files, one at a time, {backbone} with random weights; p50 / p99: ours {percentiles(whole)}, the "
+        f"bare encoder {percentiles(bare)}, decoding {percentiles(decoding)} ms; the range is the middle half's",
     )  # fmt: skip
 
 
 def decoder(images: int = 64, *, repeats: int = 7, backbone: str = DEFAULT) -> SpeedRow:
     """`open_image` and the centre view, against Pillow alone up to the same pixels."""
-    pairs = []
     with _parts(images, backbone) as parts:
 
         def bare() -> None:
@@ -158,9 +158,6 @@ def bare_view(path: Path, spec: InputSpec) -> Image.Image:
     with Image.open(path) as image:
         scaled = image.convert("RGB").resize((long, short), Image.Resampling[spec.interpolation.upper()])
     return scaled.crop((left, top, left + spec.size, top + spec.size))
-
-
-_SIZE = (500, 375)  # of the photos: as data sets of photos have them
 
 
 @contextmanager
@@ -195,7 +192,3 @@ def _entering(parts: Parts, features: np.ndarray, block: int) -> float:
         for at in range(0, len(entries), block):
             discoverer.keeper.enter(entries[at : at + block], unit[at : at + block])
         return time.perf_counter() - start
-
-
-def _percentiles(seconds: list[float]) -> str:
-    return " / ".join(f"{1000 * value:.1f}" for value in np.quantile(seconds, [0.5, 0.99]))

@@ -1,8 +1,8 @@
 """Pictures of a trained run that creates: where MKEE moves mixed samples, and where created samples lie (t-SNE).
 
 Both show what the run's dictionary is given: unit features, centred if the run centres them, or readings where it
-weighs evidence. Inputs are the images'
-centre views, in the space that the run creates in; a batch is its own reference, as in training.
+weighs evidence. Inputs are the images' centre views, in the space that the run creates in; a batch is its own
+reference, as in training.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from newfound.benchmarks.studies import STUDIES, Choice, Line, Study
 from newfound.benchmarks.tables import Table
 from newfound.errors import DataError, SettingsError
 from newfound.files import write_text
+from newfound.image_size import own_size
 from newfound.progress import Reporter
 
 _LOWER_START = ("cub", "cars", "food101")  # where the paper has tau_init 0.6 instead of 0.7 (Sec. 4.1)
@@ -196,7 +197,11 @@ def _cell(line: Line, seed: int, setup: Setup) -> Cell:
     variant = line.variant
     if (variant.method, variant.preset) == ("ltc", "paper") and setup.protocol in _LOWER_START:
         variant = replace(variant, settings={"tau_init": 0.6} | variant.settings)
-    return Cell(variant, seed, replace(setup, backbone=line.backbone) if line.backbone else setup)
+    setup = replace(setup, backbone=line.backbone) if line.backbone else setup
+    if line.image_size:  # what the backbone was trained at is the size of every other study
+        own = line.image_size == own_size(setup.backbone)
+        setup = replace(setup, image_size=None if own else line.image_size)
+    return Cell(variant, seed, setup)
 
 
 def _in_class_order(result: Result) -> Result:

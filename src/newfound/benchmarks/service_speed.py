@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from newfound.backbone import DEFAULT
-from newfound.benchmarks._timing import SpeedRow, spread, timed
+from newfound.benchmarks._timing import SpeedRow, quantiles, spread, timed
+from newfound.benchmarks._timing import percentiles as percentiles
 from newfound.benchmarks.service_clients import Sent
 from newfound.errors import SettingsError
 
@@ -101,7 +102,7 @@ class Measured:
         rounds = [asdict(one.parts) | {name: getattr(one, name) for name in told} for one in self.rounds]
         return {
             "backbone": self.backbone, "clients": self.clients, "rounds": rounds, "refused": self.refused,
-            "loaded": _quantiles(self.loaded), "alone": _quantiles(self.alone),
+            "loaded": quantiles(self.loaded), "alone": quantiles(self.alone),
         }  # fmt: skip
 
 
@@ -221,12 +222,3 @@ def sender(address: tuple[str, int], photos: list[Path]) -> Iterator[Any]:
             return Sent(**json.loads(line))
 
         yield send
-
-
-def percentiles(seconds: list[float]) -> str:
-    """The median and the 99th percentile, in milliseconds."""
-    return " / ".join(f"{1000 * value:.1f}" for value in _quantiles(seconds).values())
-
-
-def _quantiles(seconds: list[float]) -> dict[str, float]:
-    return {f"p{share}": float(np.quantile(seconds, share / 100)) for share in (50, 99)} if seconds else {}

@@ -12,7 +12,7 @@ from typing import Any
 from newfound.errors import DataError, SettingsError
 
 _NUMBERED = re.compile(r"(\d+)(?:[._\- ]|$)")  # 001.Black_footed_Albatross, 17_boxer, 5
-_SYNSET = re.compile(r"n\d{8}$")
+SYNSET = re.compile(r"n\d{8}$")
 
 
 def protocols() -> dict[str, int]:
@@ -72,7 +72,7 @@ def _by_number(protocol: str, names: list[str]) -> list[str] | None:
 
 def _by_name(protocol: str, names: list[str], about: dict[str, Any]) -> list[str]:
     rule = about["names"]
-    if rule == "synset" and not all(map(_SYNSET.match, names)):
+    if rule == "synset" and not all(map(SYNSET.match, names)):
         rule = None
     if rule is None:
         raise DataError(

@@ -28,11 +28,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Line:
-    """What a study compares: a variant under a name, on a backbone of its own if backbones are compared."""
+    """What a study compares: a variant under a name, with a backbone or input size of its own if those are compared."""
 
     name: str
     variant: Variant
     backbone: str | None = None
+    image_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -160,12 +161,19 @@ def _table4(choice: Choice) -> list[Line]:
 
 
 def _backbones(choice: Choice) -> list[Line]:
+    from newfound.backbone import DEFAULT  # here: commands show their help without PyTorch
+
     compared = [("SMILE", Variant("smile")), ("PHE", Variant("phe")), ("LTC, `paper`", Variant("ltc", "paper"))]
     compared.append(("LTC, `default`", Variant("ltc")))
-    from newfound.backbone import DEFAULT
-
     names = choice.backbones or (DINO, CLIP, DEFAULT)
     return [Line(f"{name}, {backbone}", variant, backbone) for name, variant in compared for backbone in names]
+
+
+def _sizes(choice: Choice) -> list[Line]:
+    compared = [("frozen backbone, evidence", Variant("frozen")), ("LTC, `default`", Variant("ltc"))]
+    return [
+        Line(f"{name}, {size} pixels", variant, image_size=size) for name, variant in compared for size in (224, 320)
+    ]
 
 
 def _points(choice: Choice, settings: Sequence[dict[str, float]]) -> list[Line]:
@@ -220,6 +228,10 @@ STUDIES = {
         Study(
             "backbones", "Backbones", "SMILE, PHE and LTC on several backbones (the appendix's variants)", "table",
             _backbones, (_greedy, _strict, _named, _count, *_oracles),
+        ),
+        Study(
+            "sizes", "Input sizes", "how large images are shown to the backbone", "table",
+            _sizes, (_strict, _greedy, _named, _count, *_oracles, _minutes),
         ),
         Study(
             "ltc", "Settings", "LTC alone, to choose its preset and settings on another draw of the known classes",

@@ -101,7 +101,8 @@ class Table:
         weights = {result["backbone"]: result["weights"] for result in every}
         backbones = sorted(weights)
         seen = [pretraining.in_words(name, data["protocol"], weights[name]) for name in backbones]
-        size = f" at {every[0]['image_size']} pixels" if "image_size" in every[0] else ""
+        sizes = {result.get("image_size") for result in every}
+        size = f" at {sizes.pop()} pixels" if len(sizes) == 1 and None not in sizes else ""
         orders = " or ".join(map(orders_in_words, sorted({result["orders"] for result in every})))
         scored = "seeds, the stream in class order" if self.class_order else f"seeds and {orders} each"
         times = sorted(result["time"][:10] for result in every)
@@ -115,7 +116,10 @@ class Table:
             *self.notes,
         ]
         if any("(short)" in result["preset"] for result in every):
-            sentences.append("(short): 15 epochs on 8 cached views an image, unless said otherwise.")
+            from newfound.presets import SHORT  # here: commands show their help without PyTorch
+
+            form = f"{SHORT['epochs']} epochs on {SHORT['views']} cached views an image"
+            sentences.append(f"(short): {form}, unless said otherwise.")
         if any(column.oracle for column in self.columns) and not self.class_order:
             sentences.append("Oracle: at the cut that is best for the scored stream; means over orders, ± over seeds.")
         if self.missing:

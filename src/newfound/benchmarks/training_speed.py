@@ -67,15 +67,15 @@ def creation_in_pixels() -> SpeedRow:
 
 def _creation(stage: str, *, cached: bool, space: str, images: int, target: str, p_gen: float = 0.3) -> SpeedRow:
     labelled, _ = digits(images)
-    medians = {}
+    seconds = {}
     with tempfile.TemporaryDirectory() as cache:
         for chance in (0.0, 1.0):
             clock = EpochClock(len(labelled.items))
             _fit(labelled, clock, cache, epochs=4, views=2, cached=cached, space=space, p_gen=chance,
                  creation_from_epoch=0)  # fmt: skip
-            medians[chance] = clock.seconds()
-    added = [p_gen * (b / a - 1) for a, b in zip(medians[0.0], medians[1.0], strict=True)]
-    without = statistics.median(medians[0.0])
+            seconds[chance] = clock.seconds()
+    added = [p_gen * (b / a - 1) for a, b in zip(seconds[0.0], seconds[1.0], strict=True)]
+    without = statistics.median(seconds[0.0])
     return SpeedRow(
         stage, without * (1 + statistics.median(added)), without, "s an epoch", *spread(added), target,
         f"share of the epoch's time that creation adds at p_gen {p_gen}: epochs that always create against epochs that "

@@ -77,6 +77,5 @@ def kernel_density(features: Tensor, reference: Tensor, sigma_0: float = 1.0) ->
     distances = torch.cdist(
         features.to(precise), reference.to(precise), compute_mode="donot_use_mm_for_euclid_dist"
     )
-    squared = distances.square()
-    sigma = sigma_0 * squared.detach().sqrt().median().clamp(min=1e-6)
-    return torch.exp(-squared / (2 * sigma**2)).mean(dim=1)
+    sigma = sigma_0 * distances.detach().median().clamp(min=1e-6)
+    return torch.exp(-distances.square() / (2 * sigma**2)).mean(dim=1)

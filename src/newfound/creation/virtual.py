@@ -7,7 +7,6 @@ Created images come without labels. `refine` drops those that look like a known 
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import shutil
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from newfound.errors import NewfoundError, RunError
-from newfound.images import content_hash, open_image
+from newfound.images import contents_hash, open_image
 
 _LLOYD_STEPS = 100
 _TABLE, _FINGERPRINT = "virtual.csv", "virtual.json"
@@ -106,7 +105,7 @@ class VirtualImages:
                 for i, image in enumerate(self.images):
                     Image.fromarray(image).save(folder / f"{i:05}.png")
                     table.writerow([f"{i:05}.png", int(self.classes[i]), float(self.similarity[i])])
-            about = {"made_from": made_from, "content": self._content()}
+            about = {"made_from": made_from, "content": contents_hash(self.images, self.classes)}
             (folder / _FINGERPRINT).write_text(json.dumps(about, indent=1), encoding="utf-8")
         except OSError as error:
             raise RunError(f"the created images cannot be written to {folder}: {error.strerror or error}.") from error
@@ -125,12 +124,6 @@ class VirtualImages:
                 np.array([int(row["class"]) for row in rows], np.int64),
                 np.array([float(row["similarity"]) for row in rows]),
             )
-            return found if found._content() == about["content"] else None
+            return found if contents_hash(found.images, found.classes) == about["content"] else None
         except (OSError, NewfoundError, ValueError, KeyError, TypeError):
             return None
-
-    def _content(self) -> str:
-        digest = hashlib.blake2b(digest_size=16)
-        for image, name in zip(self.images, self.classes, strict=True):
-            digest.update(f"{content_hash(image)}:{name}\n".encode())
-        return digest.hexdigest()

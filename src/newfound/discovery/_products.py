@@ -164,5 +164,5 @@ def at_most(floor: float) -> float:
 
 
 def all_at_most(floors: Float64s) -> Float32s:
-    """:meth:`at_most` of each."""
+    """:func:`at_most` of each."""
     return np.maximum(_LOWEST, floors - np.abs(floors) * 2.0**-22 - 1e-37).astype(np.float32)

@@ -24,6 +24,7 @@ _RUN = 64  # readings surveyed together at most: it changes the speed and nothin
 _WORTH = 8  # nor does this: for fewer, a survey costs more than looking at them one by one
 
 Met = list[tuple[int, int, int]]  # candidates, what they founded, and when
+_NOBODY = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 @dataclass
@@ -196,7 +197,7 @@ class Weighing:
             self._categories.renew(row, i)
         return row, row, False
 
-    def _settle_candidates(self, met: list[tuple[int, int, int]], seen: int) -> None:
+    def _settle_candidates(self, met: Met, seen: int) -> None:
         """Moves the candidates that have met their like to the categories they founded with them."""
         candidates = self._ledger.candidates
         homes = self._ledger.categories.resolve(candidates.homes.view)
@@ -262,9 +263,6 @@ class Weighing:
         scores = evidence.scores(self._readings, np.full(len(rows), i), rows) - new
         worst, row = min(zip((-scores).tolist(), rows.tolist(), strict=True))
         return -worst, row
-
-
-_NOBODY = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 def _peak(values: Float32s) -> float:

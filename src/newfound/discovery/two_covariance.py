@@ -29,9 +29,9 @@ class TwoCovariance:
     """Readings of features, and how far classes lie apart in them.
 
     A feature, each number raised to ``power`` with its sign kept and the whole at unit length again, is seen from the
-    labelled ``mean``, projected on the ``basis`` of the labelled set's leading principal
-    directions and scaled to unit length (which makes it more Gaussian), then seen from the classes' ``centre`` along
-    ``axes`` that make the within-class covariance the identity and the between-class covariance ``diag(spread)``.
+    labelled ``mean``, projected on the ``basis`` of the labelled set's leading principal directions and scaled to unit
+    length (which makes it more Gaussian), then seen from the classes' ``centre`` along ``axes`` that make the
+    within-class covariance the identity and the between-class covariance ``diag(spread)``.
     """
 
     mean: Float64s  # [D]

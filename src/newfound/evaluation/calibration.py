@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from newfound.errors import DataError, SettingsError
 from newfound.evaluation.clustering import Mask, Table, match
-from newfound.evaluation.codes import distinct_values, factorise
+from newfound.evaluation.codes import distinct_values, factorise, members, own_class
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,18 @@ def reliability(probability: ArrayLike, right: ArrayLike, bins: int = 10) -> Rel
 def named_right(
     labels: Iterable[Hashable], predictions: Iterable[Hashable], known: Iterable[Hashable], discovered: ArrayLike
 ) -> Mask:
-    """Which samples the Named protocol of :func:`newfound.evaluation.score` counts as right; arguments are its own."""
+    """Which samples the Named protocol of :func:`newfound.evaluation.score` counts as right; arguments are its own.
+
+    Raises:
+        DataError: arrays of different lengths, or labels that `score` would refuse.
+    """
     class_codes, classes = factorise(labels, "labels")
     cluster_codes, values = factorise(predictions, "predictions")
     marked = np.asarray(discovered, bool)
     if not len(class_codes) == len(cluster_codes) == len(marked):
         raise DataError("labels, predictions and discovered need one value for each sample.")
-    known_labels = distinct_values(known, "known")
-    old = np.array([label in known_labels for label in classes], bool)[class_codes]
-    number = {label: code for code, label in enumerate(classes)}
-    own = np.array([number.get(value, -1) for value in values], np.int64)[cluster_codes]
-    right: Mask = old & ~marked & (own == class_codes)
+    old = members(classes, distinct_values(known, "known"))[class_codes]
+    right: Mask = old & ~marked & (own_class(values, classes)[cluster_codes] == class_codes)
     new = np.flatnonzero(~old & marked)
     if new.size:
         table = Table.of(cluster_codes[new], class_codes[new], len(values), len(classes))

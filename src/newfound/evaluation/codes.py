@@ -50,6 +50,17 @@ def distinct_values(values: Iterable[Hashable], what: str) -> set[Any]:
     return set(factorise(list(values) if isinstance(values, Set | Mapping) else values, what)[1])
 
 
+def members(values: list[Any], group: set[Any]) -> NDArray[np.bool_]:
+    """Which of the distinct values are in a group."""
+    return np.array([value in group for value in values], dtype=bool)
+
+
+def own_class(values: list[Any], classes: list[Any]) -> Codes:
+    """For each of the distinct predictions the class whose label it is, or -1."""
+    code = {label: number for number, label in enumerate(classes)}
+    return np.array([code.get(value, -1) for value in values], dtype=np.int64)
+
+
 def as_array(values: Any) -> NDArray[Any]:
     """An array of values; a tensor may be on any device and want a gradient, of which NumPy takes neither."""
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)

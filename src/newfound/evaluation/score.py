@@ -20,7 +20,7 @@ from newfound.evaluation.clustering import (
     match,
     normalised_mutual_information,
 )
-from newfound.evaluation.codes import Codes, as_array, distinct_values, factorise
+from newfound.evaluation.codes import Codes, as_array, distinct_values, factorise, members, own_class
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def score(
 
     if discovered is None:
         cluster_codes = prediction_codes
-        is_discovered = ~_members(values, known_labels)
+        is_discovered = ~members(values, known_labels)
     else:
         marks = _check_marks(discovered, samples)
         cluster_codes, pairs = factorise(2 * prediction_codes + marks, "predictions")
@@ -123,14 +123,14 @@ def score(
         is_discovered = np.array([pair % 2 == 1 for pair in pairs])
 
     table = Table.of(cluster_codes, class_codes, len(values), len(classes))
-    is_old = _members(classes, known_labels)
+    is_old = members(classes, known_labels)
     old_samples = int(table.class_sizes()[is_old].sum())
     sizes = (old_samples, samples - old_samples)
     kept = table if max_clusters is None else _keep_largest(table, cluster_codes, max_clusters)
 
     named = None
     if discovered is not None or not old_samples or not is_discovered.all():
-        named = _named(table, is_old, is_discovered, _own_class(values, classes), sizes)
+        named = _named(table, is_old, is_discovered, own_class(values, classes), sizes)
     auroc = None
     if novelty is not None:
         auroc = area_under_roc(_check_novelty(novelty, samples), ~is_old[class_codes])
@@ -187,16 +187,6 @@ def _keep_largest(table: Table, cluster_codes: Codes, max_clusters: int) -> Tabl
     keep = np.zeros(table.clusters, dtype=bool)
     keep[np.lexsort((first_seen, -table.cluster_sizes()))[:max_clusters]] = True
     return table.where(keep[table.cluster])
-
-
-def _own_class(values: list[Any], classes: list[Any]) -> Codes:
-    """For each cluster the class whose label is the cluster's value, or -1."""
-    code = {label: number for number, label in enumerate(classes)}
-    return np.array([code.get(value, -1) for value in values], dtype=np.int64)
-
-
-def _members(values: list[Any], group: set[Any]) -> Mask:
-    return np.array([value in group for value in values], dtype=bool)
 
 
 def _check_length(array: NDArray[Any], what: str, samples: int) -> None:

@@ -67,7 +67,7 @@ class StreamResult:
         }
 
     def table(self) -> list[tuple[str, ...]]:
-        """Rows of four cells to print, the header first: mean ± spread, per cent but for the two counts."""
+        """Rows of four cells to print, the header first: mean ± spread, per cent but for counts."""
         mean, std = self.mean, self.std
         rows: list[tuple[str, ...]] = [("", "All", "Old", "New")]
         for protocol in ("strict", "greedy", "named"):

@@ -37,9 +37,9 @@ ENCODER, KNOWN, SETTINGS, CARD = "encoder.onnx", "known.npz", "settings.json", "
 SCRIPT, RULE = "discover.py", "rule.py"
 _FORMAT = 1
 _MEASURED, _BATCH = 128, 16  # images that the ranges of 8-bit integers are measured on, and how many at a time
-_DECIDES: dict[type, tuple[str, ...]] = {  # what a script has to know of a dictionary
-    PrototypeDictionary: ("threshold", "update"),
-    BayesianDictionary: ("threshold", "cap", "alone", "reconsider_every", "reconsider_at", "memory"),
+_DECIDES: dict[type, tuple[str, ...]] = {  # what a script has to know of a dictionary besides its threshold
+    PrototypeDictionary: ("update",),
+    BayesianDictionary: ("cap", "alone", "reconsider_every", "reconsider_at", "memory"),
 }
 _UNKNOWN: dict[type, tuple[str, ...]] = {  # what no script knows: settings that have to be off
     PrototypeDictionary: ("merge_every",),

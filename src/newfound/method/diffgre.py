@@ -17,7 +17,6 @@ What differs from the paper, and why:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -31,7 +30,7 @@ from newfound.creation import Model, PixelScale
 from newfound.creation.virtual import VirtualImages, known_similarity, label, refine
 from newfound.errors import DataError, SettingsError
 from newfound.features import Encoder, unit
-from newfound.images import content_hash, open_image
+from newfound.images import contents_hash, open_image
 from newfound.method._base import Method, Settings, class_means
 from newfound.method._creating import CreatorChoice
 from newfound.method.phe import PHE, PHESettings
@@ -159,9 +158,6 @@ def _fingerprint(
     encoder: Encoder, items: Sequence, targets: np.ndarray, settings: VirtualSettings, seed: int
 ) -> dict[str, Any]:
     """All that created images depend on."""
-    data = hashlib.blake2b(digest_size=16)
-    for item, target in zip(items, targets, strict=True):
-        data.update(f"{content_hash(item)}:{target}\n".encode())
     creator: Any = settings.make_creator()
     return {
         "creator": settings.creator,
@@ -171,7 +167,7 @@ def _fingerprint(
         "clusters": settings.clusters,
         "similarity": [settings.similarity_low, settings.similarity_high],
         "seed": seed,
-        "data": data.hexdigest(),
+        "data": contents_hash(items, targets),
         "backbone": tensors_hash(sorted(encoder.backbone.model.state_dict().items())),
         "input": asdict(encoder.backbone.spec),
     }

@@ -10,6 +10,8 @@ from newfound.method._prototypes import PrototypeMethod, PrototypeSettings
 
 @dataclass(frozen=True)
 class FrozenSettings(PrototypeSettings):
+    """Those of the dictionary; no epochs, as there is nothing to learn."""
+
     epochs: int = 0
 
 

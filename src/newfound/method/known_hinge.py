@@ -11,6 +11,8 @@ from newfound.method.ltc import LTC, LTCSettings
 
 @dataclass(frozen=True)
 class KnownHingeSettings(LTCSettings):
+    """LTC's; a creator would contradict what is left out."""
+
     creator: str | None = None
 
     def __post_init__(self) -> None:

@@ -103,4 +103,3 @@ class Chart:
 
     def _y(self, value: float) -> str:
         return f"{100 * (1 - self.y.share(value)):.2f}%"
-

@@ -1,0 +1,80 @@
+"""What about a labelled data set should make one wonder, though it can be used as it is."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from newfound.images import content_of
+
+if TYPE_CHECKING:
+    from newfound.datasets import LabelledImages
+
+_NAMED = 3
+
+
+def oddities(data: LabelledImages) -> list[str]:
+    """Return a sentence for each thing about ``data`` that may not be meant; for most data sets there is none.
+
+    Files of the same size are read to find equal images; no image is decoded.
+    """
+    found = []
+    if data.stray_images:
+        lie = _counted(data.stray_images, "image lies", "images lie")
+        found.append(f"{lie} in {data.source} beside the class folders and will not be used")
+    if data.empty_classes:
+        have = _counted(len(data.empty_classes), "class folder has", "class folders have")
+        found.append(f"{have} no image: {_some(data.empty_classes)}")
+    paths = [(Path(item), label) for item, label in zip(data.items, data.labels, strict=True) if _is_path(item)]
+    if os.path.isdir(data.source) and (inner := _inner_folders(Path(data.source), [path for path, _ in paths])):
+        found.append(
+            f"the classes are the first folders in {data.source}: {_some(data.classes)}. Folders in these, such as "
+            f"{_some(inner)}, are not told apart; if they are the classes, give the folder right above them, or a CSV "
+            "of path,label"
+        )
+    if pair := _contradiction(paths):
+        (first, label), (second, other) = pair
+        found.append(f"an image has two labels: {first} is {label!r}, and {second}, which is equal, is {other!r}")
+    return found
+
+
+def _inner_folders(root: Path, paths: Sequence[Path]) -> list[str]:
+    """The folders below the class folders, if all images lie in such, and one class at least has several."""
+    inner = defaultdict[str, set[str]](set)
+    for path in paths:
+        parts = path.relative_to(root).parts if path.is_relative_to(root) else ()
+        if len(parts) < 3:
+            return []
+        inner[parts[0]].add("/".join(parts[:2]))
+    return sorted(set().union(*inner.values())) if any(len(folders) > 1 for folders in inner.values()) else []
+
+
+def _contradiction(paths: Iterable[tuple[Path, str]]) -> tuple[tuple[Path, str], tuple[Path, str]] | None:
+    """Two equal images with different labels."""
+    sizes = defaultdict[int, list[tuple[Path, str]]](list)
+    for path, label in paths:
+        sizes[path.stat().st_size if path.is_file() else 0].append((path, label))
+    for size, alike in sizes.items():
+        if not size or len({label for _, label in alike}) == 1:
+            continue
+        first: dict[bytes, tuple[Path, str]] = {}
+        for path, label in alike:
+            content = content_of(path)
+            if content is not None and first.setdefault(content, (path, label))[1] != label:
+                return first[content], (path, label)
+    return None
+
+
+def _is_path(item: object) -> bool:
+    return isinstance(item, (str, os.PathLike))
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
