@@ -335,12 +335,15 @@ def test_what_second_thoughts_have_noted_changes_nothing(seed, alone):
 
 
 class Noisy(_products.Products):
-    """Products that are off by as much as their bound allows beside their own rounding."""
+    """Products that are off by as much as their bound allows beside their own rounding.
+
+    Of the eight units that the bound has for each term, three are the products' own, and one is for adding the noise.
+    """
 
     def __init__(self, block, evidence, *sizes, **rows):
         super().__init__(block, evidence, *sizes, **rows)
         error, size = block.errors(self.longest, self.highest), self._end
-        signs = np.random.default_rng(len(block)).choice([-0.9, 0.9], (len(block), size))
+        signs = np.random.default_rng(len(block)).choice([-0.5, 0.5], (len(block), size))
         self.values[:, :size] += (signs * error[:, None]).astype(np.float32)
 
 
