@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -115,7 +116,9 @@ class OutlineSearch:
 
     def _pieces(self, open_: NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int]]:
         """Samples, and first and last of cells in a row, that together hold all that is open."""
-        for first, last in self._outline.stretches():
+        stretches = self._outline.stretches()
+        holding = np.logical_or.reduceat(open_.any(axis=0), np.array([first for first, _ in stretches], np.intp))
+        for first, last in itertools.compress(stretches, holding.tolist()):
             some = np.flatnonzero(open_[:, first:last].any(axis=1))
             step = max(1, _AT_ONCE // max(1, self._outline.start(last) - self._outline.start(first)))
             for begin in range(0, len(some), step):
