@@ -45,7 +45,7 @@ def neighbours(rows: Float32s, count: int, size: int) -> Ints:
 
 
 def divide(rows: Float32s, cells: int) -> Ints:
-    """The cell of every row, from 0 up, about ``cells`` in all.
+    """The cell of every row, from 0 up, about ``cells`` in all; cells that lie close together follow each other.
 
     Rows that are left far from every centre, because none was drawn near them, are divided among themselves.
     """
@@ -61,7 +61,20 @@ def divide(rows: Float32s, cells: int) -> Ints:
         some = some[distance > limit]
         if not some.size:
             break
-    return cell
+    return _neighbours_together(cell, points)
+
+
+def _neighbours_together(cell: Ints, points: Float32s) -> Ints:
+    """The same cells, numbered so that those of a group follow each other: a sample looks into many of few groups."""
+    order, starts = grouped(cell)
+    means: Float32s = np.add.reduceat(points[order], starts[:-1], axis=0)
+    means /= np.diff(starts)[:, None]
+    group, _ = assign(means, choose_centres(means, math.isqrt(len(means))))
+    place = np.empty(len(means), np.int64)
+    place[np.argsort(group, kind="stable")] = np.arange(len(means))
+    numbered = np.empty_like(cell)
+    numbered[order] = np.repeat(place, np.diff(starts))
+    return numbered
 
 
 def choose_centres(points: Float32s, count: int) -> Float32s:
