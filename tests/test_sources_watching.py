@@ -139,6 +139,12 @@ def test_what_cannot_be_read_is_tried_when_it_changes_and_an_error_after_thirty_
     assert attempt() == "read"
 
 
+def test_a_picture_of_a_kind_that_cannot_be_read_is_given_and_not_passed_over(folder, after):
+    (folder / "phone.HEIC").write_bytes(b"\0\0\0\x18ftypheic....")
+    after(0)
+    assert after(1) == ["phone.HEIC"]
+
+
 def test_a_file_that_went_away_before_it_was_read_is_no_error(folder, watched, clock):
     path = save(folder / "a.png")
     watched.poll()

@@ -13,11 +13,13 @@ from typing import IO, Any
 from newfound.errors import DataError, MissingFileError, NewfoundError
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
+# Taken for images as well, though they cannot be read: a person who sees pictures must hear of each left out.
+_FOREIGN_SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jp2", ".jxl"})
 
 
 def is_image_path(path: str | os.PathLike[str]) -> bool:
     """Return whether the name ends like an image's, in any case; the file itself is not looked at."""
-    return PurePath(path).suffix.lower() in IMAGE_SUFFIXES
+    return PurePath(path).suffix.lower() in IMAGE_SUFFIXES | _FOREIGN_SUFFIXES
 
 
 def part_of(path: Path) -> Path:

@@ -42,8 +42,6 @@ _FOREIGN = {
     b"ftypjp2": "a JPEG 2000 image",
     b"ftypjxl": "a JPEG XL image",
 }
-# Listed with the others, though they cannot be read: a person who sees pictures in a folder must hear of each left out.
-_FOREIGN_SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jp2", ".jxl"})
 
 
 def open_image(source: Any, *, max_pixels: int | None = None) -> Image.Image:
@@ -151,7 +149,7 @@ def find_images(folder: str | os.PathLike[str], *, skip: Collection[Path] = ()) 
             path = here / entry.name
             if os.path.isdir(path):
                 (links if entry.is_symlink() else folders).append(path)
-            elif (is_image_path(path) or path.suffix.lower() in _FOREIGN_SUFFIXES) and os.path.isfile(path):
+            elif is_image_path(path) and os.path.isfile(path):
                 found.append(path)
     return sorted(found, key=lambda path: path.relative_to(root).as_posix())
 
