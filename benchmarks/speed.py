@@ -3,8 +3,8 @@
     python benchmarks/speed.py [--again | --no-measure] [STAGE...]
 
 Runs `newfound bench speed` on an otherwise idle machine, a process a stage, for the stages that are named, or that
-benchmarks/results/speed.jsonl does not have yet (`--again`: for all; `--no-measure`: for none), measures the machine,
-and writes the tables.
+benchmarks/results/speed.jsonl does not have yet (`--again`: for all), measures the machine, and writes the
+tables. With `--no-measure` it only writes what is there.
 Each row keeps the commit that it was measured at.
 """
 
@@ -34,14 +34,20 @@ def main() -> None:
     latest = history.latest()
     kept = [latest[stage] for stage in (*STAGES, *ON_REQUEST) if stage in latest]
     put(PAGE, speed_history.table(kept), "speed table")
+    if "--no-measure" not in sys.argv:
+        put(PAGE, _limits(), "hardware")
+    if (RESULTS / "growth.md").is_file():  # of `newfound bench growth --out benchmarks/results`
+        figure = "![time a sighting, by categories and by images](../benchmarks/results/growth.svg)"
+        put(PAGE, f"{(RESULTS / 'growth.md').read_text(encoding='utf-8')}\n{figure}\n", "growth")
+
+
+def _limits() -> str:
+    """What the machine itself can do, measured now."""
     limits = [asdict(limit) for limit in hardware.measure()]
     rows = [("limit", "measured (range)", "what"), *((
         one["name"], f"{one['value']:,.4g} ({one['low']:,.4g} to {one['high']:,.4g}) {one['unit']}", one["detail"],
     ) for one in limits)]  # fmt: skip
-    put(PAGE, f"{plain_markdown(rows)}\n{speed_history.machine()}\n", "hardware")
-    if (RESULTS / "growth.md").is_file():  # of `newfound bench growth --out benchmarks/results`
-        figure = "![time a sighting, by categories and by images](../benchmarks/results/growth.svg)"
-        put(PAGE, f"{(RESULTS / 'growth.md').read_text(encoding='utf-8')}\n{figure}\n", "growth")
+    return f"{plain_markdown(rows)}\n{speed_history.machine()}\n"
 
 
 if __name__ == "__main__":
