@@ -13,10 +13,8 @@ import torch
 from PIL import Image
 
 import newfound as nf
-from newfound import fitting, presets
-from newfound.datasets import LabelledImages, load_dataset
+from newfound import fitting
 from newfound.errors import DataError, MissingFileError, NewfoundError, RunError, SettingsError, WeightsError
-from newfound.fitting import _possible
 from newfound.logs import TensorBoardLog
 from newfound.method import get_method
 from newfound.progress import Reporter
@@ -180,39 +178,6 @@ def test_what_a_rehearsal_chose_is_recorded_and_used(fit_tiny, pictures):
     assert state["temperature"] == chosen["evidence_temperature"]
     assert [name for trial in run.config["threshold"]["trials"] for name in trial].count("score") == 4
     assert run.config["settings"]["reconsider_at"] == "rehearsed", "what was asked for stays on record"
-
-
-def copies(sizes: list[int]) -> LabelledImages:
-    """Classes of so many copies of one image each."""
-    labels = [k for k, size in enumerate(sizes) for _ in range(size)]
-    return load_dataset(([np.full((4, 4, 3), k, np.uint8) for k in labels], [f"kind{k}" for k in labels]))
-
-
-@pytest.mark.parametrize("asked", ["rehearsed", 12.0])
-def test_where_a_class_is_copies_of_one_image_cosines_are_compared_and_it_is_said(asked):
-    listener = Listener()
-    settings = presets.resolve("frozen", "default", short=True, overrides={"threshold": asked})
-    found = _possible(settings, copies([3, 2]), listener)
-    assert (found.dictionary, found.threshold) == ("prototypes", "rehearsed")
-    (line,) = listener.lines
-    assert 'dictionary="prototypes"' in line
-
-
-def test_copies_alone_can_be_learnt(fit_tiny):
-    data = copies([3, 3])
-    run = fit_tiny((list(data.items), list(data.labels)), method="frozen", preset="default")
-    assert [s.name for s in run.discoverer(threshold=-1.0).observe(list(data.items))] == list(data.labels)
-
-
-@pytest.mark.parametrize("method", ["frozen", "ltc", "closed", "smile"])
-@pytest.mark.parametrize("preset", ["paper", "default"])
-def test_where_images_of_a_class_differ_or_need_not_settings_stay_as_they_are(method, preset, pictures):
-    listener = Listener()
-    settings = presets.resolve(method, preset, short=True, overrides={})
-    assert _possible(settings, load_dataset(pictures(kinds=2, each=2)), listener) is settings
-    if preset == "paper":
-        assert _possible(settings, copies([2, 2]), listener) is settings
-    assert listener.lines == []
 
 
 def test_a_run_folder_holds_json_csv_and_safetensors_and_a_board(fit_tiny, pictures, tmp_path):

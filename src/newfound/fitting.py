@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 import newfound
 from newfound import backbone as backbone_models
 from newfound import presets
+from newfound._few_images import suited
 from newfound._scenes import with_settings
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
@@ -23,7 +25,7 @@ from newfound.distributed import check_agreement, divide
 from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
 from newfound.image_size import best_input
-from newfound.images import content_hash, contents_hash
+from newfound.images import contents_hash
 from newfound.launching import make_fabric, together
 from newfound.logs import TensorBoardLog
 from newfound.method import Method, Settings, get_method
@@ -32,7 +34,7 @@ from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
 from newfound.run_files import FORMAT
-from newfound.teaching import teach, train
+from newfound.teaching import lessons, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
 
@@ -123,7 +125,7 @@ def fit(
         store = TokenCache(cache)
         encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
         labelled, skipped = _readable(labelled, encoder, fabric, reporter)
-        resolved = _possible(resolved, labelled, reporter)
+        resolved = suited(resolved, labelled, asked=settings, say=reporter.say)
         config = _config(
             method, presets.label(preset, short=short), resolved, model, seed, precision, labelled, skipped
         )
@@ -206,8 +208,9 @@ def _train(
     if chosen and chosen.settings:
         config["rehearsed"] = chosen.settings
         trained.method = with_settings(trained.method, chosen.settings)
-    known = teach(encoder, trained.method, items, targets)
-    config["threshold"] = _threshold(settings, trained.method, chosen)
+    taught = lessons(encoder, items, targets)
+    known = trained.method.eval().teach(*taught)
+    config["threshold"] = _threshold(settings, trained.method, chosen, taught)
     config["trained_classes"] = trained.method.classes
     return Run(
         config=config,
@@ -220,27 +223,6 @@ def _train(
     )
 
 
-def _possible(settings: Settings, labelled: LabelledImages, reporter: Reporter) -> Settings:
-    """The settings, with cosines in place of evidence where nothing shows how images of a class differ."""
-    if getattr(settings, "dictionary", None) != "bayesian" or _varies(labelled):
-        return settings
-    reporter.say(
-        "every class has copies of one image only, so there is no telling how images of a class differ: cosines with "
-        'prototypes are compared instead of weighing evidence (dictionary="prototypes").'
-    )
-    changes: dict[str, Any] = {"dictionary": "prototypes"}
-    if not isinstance(settings.threshold, str):
-        changes["threshold"] = "rehearsed"  # a log ratio is no cosine
-    return dataclasses.replace(settings, **changes)
-
-
-def _varies(labelled: LabelledImages) -> bool:
-    """Whether some class has two different images."""
-    first: dict[int, str] = {}
-    hashes = zip(map(content_hash, labelled.items), labelled.targets.tolist(), strict=True)
-    return any(first.setdefault(target, found) != found for found, target in hashes)
-
-
 def _share(settings: Settings, chosen: Rehearsal | None) -> float:
     share = getattr(settings, "share", 1.0)
     if isinstance(share, str):
@@ -248,12 +230,14 @@ def _share(settings: Settings, chosen: Rehearsal | None) -> float:
     return float(share)
 
 
-def _threshold(settings: Any, method: Method, chosen: Rehearsal | None) -> dict[str, Any]:
+def _threshold(
+    settings: Any, method: Method, chosen: Rehearsal | None, taught: tuple[Tensor, Tensor]
+) -> dict[str, Any]:  # fmt: skip
     """The cut of a run and where it came from."""
     if not method.discovers:
         return {"value": -1.0, "rule": "closed set: nothing is new"}
     if chosen is not None and chosen.fallback:
-        value, rule = method.own_cut()
+        value, rule = method.own_cut(*taught)
         return {"value": value, "rule": f"{rule}; not rehearsed: {chosen.fallback}"}
     if chosen is not None:
         tried = {"trials": chosen.trials} if len(chosen.trials) > 1 else {}
@@ -261,7 +245,7 @@ def _threshold(settings: Any, method: Method, chosen: Rehearsal | None) -> dict[
             "value": chosen.threshold, "rule": chosen.describe(), "grid": chosen.grid, "scores": chosen.scores, **tried,
         }  # fmt: skip
     if isinstance(settings.threshold, str):
-        value, rule = method.own_cut()
+        value, rule = method.own_cut(*taught)
         return {"value": value, "rule": rule}
     return {"value": float(settings.threshold), "rule": "fixed by setting"}
 

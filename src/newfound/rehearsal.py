@@ -50,7 +50,7 @@ class Rehearsal:
 
     def describe(self) -> str:
         if self.fallback:
-            return f"threshold {self.threshold:.2f}, not rehearsed: {self.fallback}"
+            return f"not rehearsed: {self.fallback}"
         low, high = self.flat
         kept = f" with {self.share:.0%} of what was learnt" if self.share < 1 else ""
         chosen = "".join(f", {name} {value:.3g}" for name, value in self.settings.items())
@@ -97,6 +97,16 @@ def draws_for(settings: Settings) -> int:
     return 2 if settings.epochs else 8
 
 
+def too_few(classes: int, images: int) -> str | None:
+    """Why there is nothing to rehearse on so many classes and images; None if there is."""
+    if classes >= MIN_CLASSES and images >= MIN_IMAGES * classes:
+        return None
+    return (
+        f"{classes} classes with {images} images in all are too few to hide some of them "
+        f"({MIN_CLASSES} classes, and {MIN_IMAGES} images a class, are needed)"
+    )
+
+
 def rehearse(
     encoder: Encoder,
     items: list,
@@ -130,7 +140,7 @@ def rehearse(
         return choose(scenes, {})
     except SettingsError as error:
         cut = blank.own_cut()[0]
-        return Rehearsal(cut, 1.0 if isinstance(asked, str) else asked, [], [], 0, (cut, cut), fallback=str(error))
+        return Rehearsal(cut, shares[-1], [], [], 0, (cut, cut), fallback=str(error))  # few images: little is kept
 
 
 def play(
@@ -152,12 +162,8 @@ def play(
     Raises:
         SettingsError: too few classes or images to hide some.
     """
-    classes = int(targets.max()) + 1
-    if classes < MIN_CLASSES or len(items) < MIN_IMAGES * classes:
-        raise SettingsError(
-            f"{classes} classes with {len(items)} images in all are too few to hide some of them "
-            f"({MIN_CLASSES} classes, and {MIN_IMAGES} images a class, are needed)"
-        )
+    if why := too_few(int(targets.max()) + 1, len(items)):
+        raise SettingsError(why)
     before = copy.deepcopy(encoder.backbone.tail_state())
     orders = _ORDERS if settings.epochs and getattr(settings, "dictionary", None) == "bayesian" else 1
     scenes: dict[float, list[Scene]] = {share: [] for share in shares}

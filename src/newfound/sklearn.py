@@ -222,16 +222,17 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
             dimensions=self.dimensions, reconsider_every=self.reconsider_every, centre=self.centre,
             draws=self.draws, random_state=self.random_state,
         )  # fmt: skip
+        taught = _tensor(features), _tensor(targets.astype(np.int64))
         rule: tuple[float, str]
         if self.threshold is not None:
             rule = float(self.threshold), "fixed by setting"
         elif chosen is not None:
             rule = chosen.threshold, chosen.describe()
         else:
-            cut, why = method.own_cut()
+            cut, why = method.own_cut(*taught)
             rule = cut, f"{why}; too few classes or rows to rehearse"
         self._deciding, self._temperature = method.deciding, method.settings.evidence_temperature
-        self._known = self._deciding.teach(_tensor(features), _tensor(targets.astype(np.int64)))
+        self._known = self._deciding.teach(*taught)
         self._labels = CategoryLabels(classes)
         self._sums = class_sums(self._read(rows).astype(np.float64), targets)[0]
         self.threshold_, self.threshold_rule_ = rule

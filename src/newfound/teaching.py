@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from newfound.checkpoints import Checkpoint
 from newfound.errors import ImageError
@@ -70,8 +71,7 @@ def build_method(
 
 
 @torch.inference_mode()
-def teach(encoder: Encoder, method: Method, items: Sequence, targets: np.ndarray) -> dict[str, np.ndarray]:
-    """What the method's dictionary shall know: `Method.teach` on the labelled set's centre views."""
-    method.eval()
+def lessons(encoder: Encoder, items: Sequence, targets: np.ndarray) -> tuple[Tensor, Tensor]:
+    """What `Method.teach` is given: the features of the labelled set's centre views, and their classes."""
     features = torch.from_numpy(encoder.features(items)).to(encoder.device)
-    return method.teach(features, torch.from_numpy(targets).to(encoder.device))
+    return features, torch.from_numpy(targets).to(encoder.device)

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound.discovery import BayesianDictionary, TwoCovariance, class_sums, scatter
-from newfound.discovery.two_covariance import usual_between
+from newfound.discovery.two_covariance import usual_between, usual_within
 from newfound.errors import FeatureError, SettingsError
+from newfound.evaluation import score
 from newfound.features import unit
 from newfound.method import get_method
 
@@ -106,18 +107,59 @@ def test_the_spread_between_is_drawn_by_its_share_towards_the_mean():
     assert drawn.spread == pytest.approx(expected, rel=1e-6)
 
 
-@given(st.integers(1, 10_000), st.integers(1, 10_000))
-def test_the_more_classes_show_how_classes_differ_the_less_is_assumed(one, other):
+@given(st.integers(1, 10_000), st.integers(1, 10_000), st.integers(2, 10**6))
+def test_the_more_classes_or_samples_show_how_classes_differ_the_less_is_assumed(one, other, samples):
     few, many = sorted((one, other))
-    assert 0.05 <= usual_between(many) <= usual_between(few) <= 0.25
+    assert 0.05 <= usual_between(many, samples) <= usual_between(few, samples) <= 1
+    assert usual_between(few, samples + 1) <= usual_between(few, samples)
 
 
-def test_without_a_share_the_number_of_classes_decides():
-    assert usual_between(100) == pytest.approx(0.125)  # 1 / (4 + 100 / 25)
-    features, targets = crowds(classes=25)
-    usual, fifth, other = (TwoCovariance.fit(features, targets, between=share) for share in (None, 0.2, 0.15))
-    assert usual.spread == pytest.approx(fifth.spread, rel=1e-12)  # 1 / (4 + 25 / 25)
+@given(st.integers(1, 10_000), st.integers(1, 10_000), st.integers(1, 2048))
+def test_the_fewer_samples_show_how_a_class_varies_the_more_is_assumed(one, other, dimensions):
+    few, many = sorted((one, other))
+    assert 0.5 <= usual_within(many, dimensions) <= usual_within(few, dimensions) < 1
+    assert usual_within(dimensions, dimensions) == 0.5
+
+
+def test_without_shares_the_numbers_of_classes_and_samples_decide():
+    assert usual_between(100, 10_000) == pytest.approx(0.125)  # 1 / (4 + 100 / 25)
+    assert usual_between(100, 150) == pytest.approx(0.5)
+    assert usual_within(30, 10) == 0.5
+    assert usual_within(10, 90) == pytest.approx(0.9)
+    features, targets = crowds(classes=25, each=40, dimension=30)
+    usual, same, other = (
+        TwoCovariance.fit(features, targets, within=within, between=between)
+        for within, between in ((None, None), (0.5, 0.2), (0.6, 0.15))
+    )
+    assert usual.spread == pytest.approx(same.spread, rel=1e-12)  # 1 / (4 + 25 / 25)
     assert other.spread != pytest.approx(usual.spread, rel=1e-3)
+
+
+def test_few_samples_in_many_dimensions_still_tell_new_classes_apart():
+    """Twelve samples vary in eleven directions; classes that are to be discovered differ in all of sixty."""
+    rng = np.random.default_rng(0)
+    centres = 1.2 * rng.standard_normal((12, 60))
+    taught = np.repeat(np.arange(4), 3)
+    labelled = centres[taught] + rng.standard_normal((12, 60))
+    kinds = rng.permutation(np.repeat(np.arange(12), 10))
+    stream = centres[kinds] + rng.standard_normal((120, 60))
+    model = TwoCovariance.fit(labelled, taught)
+    assert model.dimension == 60
+    found = decisions(model, labelled, taught, stream)
+    assert score(kinds.tolist(), found.category.tolist(), known=range(4)).strict.all > 0.9
+    narrow = TwoCovariance.fit(labelled, taught, dimensions=11)
+    assert (
+        score(kinds.tolist(), decisions(narrow, labelled, taught, stream).category.tolist(), known=range(4)).strict.all
+        < 0.8
+    )
+
+
+def test_what_fills_up_the_directions_stands_upright_and_is_always_the_same():
+    features, targets = crowds(classes=3, each=4, dimension=40)
+    one, other = (TwoCovariance.fit(features, targets, dimensions=30) for _ in range(2))
+    assert one.basis.shape == (40, 30)
+    assert one.basis.T @ one.basis == pytest.approx(np.eye(30), abs=1e-9)
+    assert (one.basis == other.basis).all()
 
 
 @settings(max_examples=15)
@@ -142,11 +184,19 @@ def test_inflate_divides_the_squares_of_readings_and_the_spread_between():
 
 def test_only_so_many_directions_are_kept_as_asked_for_and_as_there_are():
     features, targets = crowds(classes=3, each=4, dimension=24)
-    assert TwoCovariance.fit(features, targets).dimension == 11, "twelve samples span eleven directions"
+    assert TwoCovariance.fit(features, targets).dimension == 24
     assert TwoCovariance.fit(features, targets, dimensions=5).dimension == 5
     assert TwoCovariance.fit(*crowds(dimension=8)).dimension == 8
+
+
+def test_copies_of_a_sample_add_no_principal_direction():
+    features, targets = crowds(classes=3, each=4, dimension=24)
     twice = np.concatenate([features, features[:3]])
-    assert TwoCovariance.fit(twice, np.append(targets, targets[:3])).dimension == 11, "copies add no direction"
+    basis = TwoCovariance.fit(twice, np.append(targets, targets[:3])).basis
+    seen = features / np.linalg.norm(features, axis=1, keepdims=True)
+    seen = seen - seen.mean(axis=0)
+    assert np.linalg.norm(seen @ basis[:, :11]) == pytest.approx(np.linalg.norm(seen), rel=1e-6)
+    assert basis.T @ basis == pytest.approx(np.eye(24), abs=1e-8)
 
 
 def test_the_same_directions_are_found_whether_there_are_more_samples_or_more_dimensions():

@@ -21,7 +21,8 @@ _FLATTEST = 1e-3  # between classes a direction varies at least this much, in un
 _SINGULAR = 1e-12  # a direction whose share of the largest spread is no more than rounding has none
 _COPIES = 1e-9  # samples this close to their class's mean differ by rounding alone
 _ROOT = 0.5  # the power for features without negative numbers
-_LEAST_SHARE = 0.05  # of `usual_between`, which was tried on 3 to 100 classes
+_HALF = 0.5  # of `usual_within`, where samples are many
+_LEAST_SHARE, _FEW = 0.05, 150  # of `usual_between`, which was tried on 3 to 100 classes of 3 to 50 samples
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class TwoCovariance:
         targets: Any,
         *,
         dimensions: int = 512,
-        within: float = 0.5,
-        between: float | None = 0.15,
+        within: float | None = None,
+        between: float | None = None,
         inflate: float = 1.0,
         power: float | None = 1.0,
     ) -> TwoCovariance:
@@ -58,8 +59,10 @@ class TwoCovariance:
         Args:
             features: ``[n, D]``; they are scaled to unit length.
             targets: ``[n]``, the class of each, 0 .. K-1, none of them empty.
-            dimensions: principal directions to keep, as far as there are so many.
-            within: how far the within-class covariance is drawn towards a multiple of the identity, in [0, 1].
+            dimensions: directions to keep, as far as there are so many: principal ones, and where samples are too few
+                to have as many, any others, because classes that are to be discovered differ in those too.
+            within: how far the within-class covariance is drawn towards a multiple of the identity, in [0, 1]. None
+                takes :func:`usual_within`.
             between: the same for the between-class covariance. It must not be 0 for unknown classes to be told apart:
                 K known ones vary in K - 1 directions only, and those that are to be discovered also in others. None
                 takes :func:`usual_between`.
@@ -81,15 +84,16 @@ class TwoCovariance:
         rows = _raised(rows, power)
         classes = _classes(rows, targets)
         mean = rows.mean(axis=0)
-        basis = _principal(rows - mean, min(dimensions, len(rows) - 1, rows.shape[1]))
+        basis = _filled_up(_principal(rows - mean, min(dimensions, len(rows) - 1)), dimensions)
         flat = _unit((rows - mean) @ basis)
         sums, counts = class_sums(flat, classes)
         means = sums / counts[:, None]
         rest = flat - means[classes]
-        inner = rest.T @ rest / (len(rows) - len(means))  # W
+        freedom = len(rows) - len(means)
+        inner = rest.T @ rest / freedom  # W
         outer = np.cov(means.T) - inner * (1 / counts).mean()  # B: the means also scatter because classes are finite
-        inner = _drawn(inner, within) * inflate
-        outer = _drawn(outer, usual_between(len(means)) if between is None else between)
+        inner = _drawn(inner, usual_within(freedom, len(inner)) if within is None else within) * inflate
+        outer = _drawn(outer, usual_between(len(means), len(rows)) if between is None else between)
         values, vectors = np.linalg.eigh(inner)
         if values[0] <= values[-1] * _SINGULAR:
             raise SettingsError(
@@ -153,20 +157,31 @@ def scatter(readings: Any, targets: Ints, sums: Float64s, counts: Ints, *, held_
     return float((square * share).sum() / max(weights.sum(), 1.0))
 
 
-def usual_between(classes: int) -> float:
-    """How far to draw the covariance of class means towards a multiple of the identity, by the number of classes.
+def usual_between(classes: int, samples: int) -> float:
+    """How far to draw the covariance of class means towards a multiple of the identity.
 
-    Few means say little of how classes differ, so more is left to the identity. Half of the classes want a larger
-    share than all of them do: what is best on part of a labelled set is too much for the whole.
+    Few means, or means of few samples, say little of how classes differ, so more is left to the identity. Half of the
+    classes want a larger share than all of them do: what is best on part of a labelled set is too much for the whole.
     """
-    return max(_LEAST_SHARE, 1 / (4 + classes / 25))
+    return max(_LEAST_SHARE, 1 / (4 + classes / 25), _FEW / (_FEW + samples))
+
+
+def usual_within(freedom: int, dimensions: int) -> float:
+    """How far to draw the covariance within classes towards a multiple of the identity.
+
+    Args:
+        freedom: samples less classes: what the covariance is estimated from. Where it is below the dimensions, most of
+            them are not seen to vary, and what is seen is taken for more than it says.
+    """
+    return max(_HALF, dimensions / (dimensions + freedom))
 
 
 def check_model(
-    dimensions: int, within: float, between: float | None, inflate: float, power: float | None = 1.0
+    dimensions: int, within: float | None, between: float | None, inflate: float, power: float | None = 1.0
 ) -> None:
     """Raise :class:`SettingsError` for settings that :meth:`TwoCovariance.fit` cannot have."""
-    if not (dimensions >= 1 and 0 <= within <= 1 and (between is None or 0 <= between <= 1) and 0 < inflate < np.inf):
+    shares = all(share is None or 0 <= share <= 1 for share in (within, between))
+    if not (dimensions >= 1 and shares and 0 < inflate < np.inf):
         raise SettingsError(
             f"dimensions={dimensions}, within={within}, between={between}, inflate={inflate}: dimensions count from 1 "
             "up, within and between lie in [0, 1], inflate above 0."
@@ -208,6 +223,19 @@ def _principal(rows: Float64s, wanted: int) -> Float64s:
     kept = values[::-1][:wanted] > values[-1] * 1e-10  # copies of a sample add no direction
     directions = rows.T @ vectors[:, ::-1][:, :wanted][:, kept]
     return directions / np.linalg.norm(directions, axis=0)
+
+
+def _filled_up(basis: Float64s, wanted: int) -> Float64s:
+    """More directions where samples are too few for the wanted ones: any that stand upright on them, always the same.
+
+    Classes that are to be discovered differ in directions, too, that a few labelled samples do not vary in.
+    """
+    length, there = basis.shape
+    missing = min(wanted, length) - there
+    if missing <= 0:
+        return basis
+    others = np.random.default_rng(0).standard_normal((length, missing))
+    return np.hstack([basis, np.linalg.qr(np.hstack([basis, others]))[0][:, there:]])
 
 
 def _raised(rows: Float64s, power: float) -> Float64s:

@@ -194,8 +194,12 @@ class Method(nn.Module, ABC):
         return {}
 
     @abstractmethod
-    def own_cut(self) -> tuple[float, str]:
-        """The threshold by the method's own rule, and the rule in words."""
+    def own_cut(self, features: Tensor | None = None, targets: Tensor | None = None) -> tuple[float, str]:
+        """The threshold by the method's own rule, and the rule in words.
+
+        Args:
+            features, targets: of the labelled set, for a rule that goes by them.
+        """
 
 
 def class_means(features: Tensor, targets: Tensor, classes: int) -> Tensor:

@@ -37,7 +37,9 @@ _LOG_RATIOS = np.arange(-10.0, 31.0, 5.0)
 _REHEARSED: dict[str, tuple[float, ...]] = {"between": (0.15, 0.1, 0.25), "reconsider_at": (0.0, -30.0, -10.0, 5.0)}
 _MISCOUNT = 0.05
 _LOG_RATIO = 10.0  # what rehearsals come to
-_COSINE, _CENTRED_COSINE = 0.7, 0.4  # the paper's tau_init; what rehearsals come to on centred features
+_COSINE = 0.7  # the paper's tau_init
+_REACH, _NEAREST, _FARTHEST = 0.6, 0.3, 0.15  # of cosines seen from the mean: see `ByCosine.own_cut`
+_HELD_OUT = 100  # images that tell how close those of a class are
 
 
 class Deciding(Protocol):
@@ -55,8 +57,8 @@ class Deciding(Protocol):
     def cuts(self) -> np.ndarray:
         """The thresholds that a rehearsal tries, ascending."""
 
-    def own_cut(self) -> tuple[float, str]:
-        """The threshold where nothing is rehearsed or learnt, and why."""
+    def own_cut(self, features: Tensor | None = None, targets: Tensor | None = None) -> tuple[float, str]:
+        """The threshold where nothing is rehearsed or learnt, and why; the labelled set's features may say more."""
 
     @property
     def miscount(self) -> float:
@@ -101,9 +103,13 @@ class ByCosine:
     def cuts(self) -> np.ndarray:
         return _COSINES
 
-    def own_cut(self) -> tuple[float, str]:
+    def own_cut(self, features: Tensor | None = None, targets: Tensor | None = None) -> tuple[float, str]:
+        """Seen from the mean, a share of how close images are to others of their class: how close that is differs."""
+        if self.settings.centre and features is not None and targets is not None:
+            close = _closeness(features.float().cpu(), targets.cpu())
+            return max(_FARTHEST, _REACH * close), f"{_REACH:g} of the cosine of labelled images with their class"
         if self.settings.centre:
-            return _CENTRED_COSINE, "fixed: what rehearsals come to on centred features"
+            return _NEAREST, "fixed: what is usually good on centred features"
         return _COSINE, "fixed: this method learns no threshold, so the paper's tau_init is taken"
 
     @property
@@ -155,7 +161,7 @@ class ByEvidence:
     def cuts(self) -> np.ndarray:
         return _LOG_RATIOS
 
-    def own_cut(self) -> tuple[float, str]:
+    def own_cut(self, features: Tensor | None = None, targets: Tensor | None = None) -> tuple[float, str]:
         return _LOG_RATIO, "fixed: what rehearsals come to"
 
     @property
@@ -188,3 +194,16 @@ class ByEvidence:
 DECIDING: dict[DictionaryName, Callable[[PrototypeSettings], Deciding]] = {
     "bayesian": ByEvidence, "prototypes": ByCosine, "online": ByCosine, "three-way": ByCosine, "gaussian": ByCosine,
 }  # fmt: skip
+
+
+def _closeness(features: Tensor, targets: Tensor) -> float:
+    """The mean cosine of an image with the mean of others of its class, both seen from a mean without it."""
+    several = torch.nonzero(torch.bincount(targets)[targets] > 1)[:, 0]
+    held_out = several[torch.linspace(0, len(several) - 1, min(_HELD_OUT, len(several))).long()]
+    found = []
+    for one in held_out.tolist():
+        others = torch.arange(len(features)) != one
+        centre = features[others].mean(dim=0)
+        like = seen_from(centre, features[others & (targets == targets[one])]).mean(dim=0)
+        found.append(torch.cosine_similarity(like, features[one] - centre, dim=0).item())
+    return float(np.mean(found)) if found else 0.0

@@ -33,8 +33,8 @@ class PrototypeSettings(Settings):
         merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
     With dictionary="bayesian"
         dimensions, within, between, inflate, power: of the model (`newfound.discovery.TwoCovariance`); `between` can
-            be "rehearsed", None goes by the number of classes, and a rehearsal of a method that learns measures
-            `inflate` too. With `power` None features without negative numbers are rooted.
+            be "rehearsed". None for it or `within` goes by the number of classes and images. A rehearsal of a method
+            that learns measures `inflate` too. With `power` None features without negative numbers are rooted.
         alone, reconsider_every, reconsider_at, memory, merge_at, learn_known, concentration, discount: of the
             dictionary; `reconsider_at` can be "rehearsed".
         evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own); a rehearsal
@@ -48,7 +48,7 @@ class PrototypeSettings(Settings):
     update: Literal["fixed", "running"] = "running"
     merge_every: int | None = None
     dimensions: int = 512
-    within: float = 0.5
+    within: float | None = 0.5
     between: float | Literal["rehearsed"] | None = "rehearsed"
     inflate: float = 1.0
     power: float | None = 1.0
@@ -136,9 +136,9 @@ class PrototypeMethod(Method):
     def trials(self) -> dict[str, tuple[float, ...]]:
         return self.deciding.trials()
 
-    def own_cut(self) -> tuple[float, str]:
+    def own_cut(self, features: Tensor | None = None, targets: Tensor | None = None) -> tuple[float, str]:
         if self.tau is None or self.settings.centre or self.settings.dictionary == "bayesian":
-            return self.deciding.own_cut()
+            return self.deciding.own_cut(features, targets)
         if getattr(self, "creator", None) is None:
             return self.tau, "fixed: nothing is created, so the threshold stays at tau_init"
         return self.tau, "adaptive: learnt while training (Eq. 11 and 12)"

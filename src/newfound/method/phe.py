@@ -145,7 +145,7 @@ class PHE(CodeMethod):
         codes = self.coding().bits(self.centres()[present].float().cpu().numpy())
         return self._known(codes, present.cpu().numpy(), targets)
 
-    def own_cut(self) -> tuple[float, str]:
+    def own_cut(self, features: Tensor | None = None, targets: Tensor | None = None) -> tuple[float, str]:
         bits, oracle = self.settings.bits, self.settings.oracle_classes
         radius = max(self.distance // 2, 1)
         source = f"{oracle} classes in the stream, an ORACLE count" if oracle else f"{self.classes} classes learnt"
