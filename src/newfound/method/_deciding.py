@@ -38,7 +38,7 @@ _REHEARSED: dict[str, tuple[float, ...]] = {"between": (0.15, 0.1, 0.25), "recon
 _MISCOUNT = 0.05
 _LOG_RATIO = 10.0  # what rehearsals come to
 _COSINE = 0.7  # the paper's tau_init
-_REACH, _NEAREST, _FARTHEST = 0.6, 0.3, 0.15  # of cosines seen from the mean: see `ByCosine.own_cut`
+_REACH, _LEAST_CUT = 0.6, 0.27  # of cosines seen from the mean: see `ByCosine.own_cut`
 _HELD_OUT = 100  # images that tell how close those of a class are
 
 
@@ -107,9 +107,10 @@ class ByCosine:
         """Seen from the mean, a share of how close images are to others of their class: how close that is differs."""
         if self.settings.centre and features is not None and targets is not None:
             close = _closeness(features.float().cpu(), targets.cpu())
-            return max(_FARTHEST, _REACH * close), f"{_REACH:g} of the cosine of labelled images with their class"
+            cut = max(_LEAST_CUT, _REACH * close)
+            return cut, f"{_REACH:g} of the cosine of labelled images with others of their class, {_LEAST_CUT} or more"
         if self.settings.centre:
-            return _NEAREST, "fixed: what is usually good on centred features"
+            return _LEAST_CUT, "fixed: what is usually good on centred features"
         return _COSINE, "fixed: this method learns no threshold, so the paper's tau_init is taken"
 
     @property
