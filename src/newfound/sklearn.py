@@ -52,11 +52,11 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
             compares cosines with class means (:class:`~newfound.discovery.PrototypeDictionary`); ``"auto"`` takes what
             rehearses better, and prototypes where nothing can be rehearsed.
         threshold: The score from which on a row belongs to a category: a log ratio or a cosine, so not with
-            ``"auto"``. None: rehearsed on the labelled rows, half of whose classes play the unknown ones; a fixed one
-            for fewer than 4 classes of 4 rows.
-        dimensions: Of evidence: principal directions to keep.
+            ``"auto"``. None: rehearsed on the labelled rows, half of whose classes play the unknown ones; with fewer
+            than 4 classes of 4 rows, by how close rows of a class are.
+        dimensions: Of evidence: directions to keep.
         between: Of evidence: how far the spread between classes is drawn towards a sphere, in [0, 1]. None: further the
-            fewer classes there are. ``"rehearsed"``: that, or a sphere, whichever rehearses better.
+            fewer classes and rows there are. ``"rehearsed"``: that, or a sphere, whichever rehearses better.
         reconsider_every: Of evidence: second thoughts after so many rows of the stream; None never has any.
         centre: Of prototypes: see rows from the mean of the labelled ones.
         draws: How often classes are hidden in a rehearsal.
