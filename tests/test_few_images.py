@@ -37,7 +37,7 @@ def test_where_a_class_is_copies_of_one_image_cosines_are_compared_and_it_is_sai
 def test_where_nothing_can_be_rehearsed_cosines_are_compared_and_it_is_said(kinds, each, pictures):
     said: list[str] = []
     found = suited(resolved("ltc"), load_dataset(pictures(kinds=kinds, each=each)), asked=(), say=said.append)
-    assert found.dictionary == "prototypes"
+    assert (found.dictionary, found.update) == ("prototypes", "fixed")
     (line,) = said
     assert f"{kinds} classes with {kinds * each} images" in line
     assert "4 classes, and 4 images a class" in line

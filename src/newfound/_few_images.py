@@ -37,7 +37,8 @@ def suited(
         f'{why}: cosines with prototypes are compared instead of weighing evidence (dictionary="prototypes"). '
         "More classes and images make discovery better."
     )
-    return dataclasses.replace(settings, dictionary="prototypes", threshold="rehearsed")  # a log ratio is no cosine
+    # A log ratio is no cosine. A category that moves with what it takes in would take in images of known classes.
+    return dataclasses.replace(settings, dictionary="prototypes", threshold="rehearsed", update="fixed")
 
 
 def _varies(labelled: LabelledImages) -> bool:
