@@ -37,8 +37,13 @@ def suited(
         f'{why}: cosines with prototypes are compared instead of weighing evidence (dictionary="prototypes"). '
         "More classes and images make discovery better."
     )
-    # A log ratio is no cosine. A category that moves with what it takes in would take in images of known classes.
-    return dataclasses.replace(settings, dictionary="prototypes", threshold="rehearsed", update="fixed")
+    return dataclasses.replace(
+        settings,
+        dictionary="prototypes",
+        threshold="rehearsed",  # what was given was a log ratio, and no cosine
+        centre=1 - 1 / len(labelled.classes),
+        update="fixed",  # a category that moves with what it takes in would take in images of known classes
+    )
 
 
 def _varies(labelled: LabelledImages) -> bool:

@@ -38,7 +38,7 @@ _REHEARSED: dict[str, tuple[float, ...]] = {"between": (0.15, 0.1, 0.25), "recon
 _MISCOUNT = 0.05
 _LOG_RATIO = 10.0  # what rehearsals come to
 _COSINE = 0.7  # the paper's tau_init
-_REACH, _LEAST_CUT = 0.6, 0.27  # of cosines seen from the mean: see `ByCosine.own_cut`
+_REACH, _CENTRED_COSINE = 0.6, 0.3  # of cosines seen from the mean: see `ByCosine.own_cut`
 _HELD_OUT = 100  # images that tell how close those of a class are
 
 
@@ -80,7 +80,7 @@ class ByCosine:
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
         known = {}
         if self.settings.centre:
-            centre = features.mean(dim=0)
+            centre = float(self.settings.centre) * features.mean(dim=0)
             known["centre"], features = centre.cpu().numpy(), seen_from(centre, features)
         if self.settings.dictionary == "gaussian":
             known["spread"] = np.array(typical_spread(features.cpu().numpy(), targets.cpu().numpy()))
@@ -106,11 +106,10 @@ class ByCosine:
     def own_cut(self, features: Tensor | None = None, targets: Tensor | None = None) -> tuple[float, str]:
         """Seen from the mean, a share of how close images are to others of their class: how close that is differs."""
         if self.settings.centre and features is not None and targets is not None:
-            close = _closeness(features.float().cpu(), targets.cpu())
-            cut = max(_LEAST_CUT, _REACH * close)
-            return cut, f"{_REACH:g} of the cosine of labelled images with others of their class, {_LEAST_CUT} or more"
+            close = _closeness(features.float().cpu(), targets.cpu(), float(self.settings.centre))
+            return max(0.0, _REACH * close), f"{_REACH:g} of the cosine of labelled images with others of their class"
         if self.settings.centre:
-            return _LEAST_CUT, "fixed: what is usually good on centred features"
+            return _CENTRED_COSINE, "fixed: what is usually good on centred features"
         return _COSINE, "fixed: this method learns no threshold, so the paper's tau_init is taken"
 
     @property
@@ -197,14 +196,14 @@ DECIDING: dict[DictionaryName, Callable[[PrototypeSettings], Deciding]] = {
 }  # fmt: skip
 
 
-def _closeness(features: Tensor, targets: Tensor) -> float:
-    """The mean cosine of an image with the mean of others of its class, both seen from a mean without it."""
+def _closeness(features: Tensor, targets: Tensor, share: float) -> float:
+    """The mean cosine of an image with the mean of others of its class, seen from a share of the mean without it."""
     several = torch.nonzero(torch.bincount(targets)[targets] > 1)[:, 0]
     held_out = several[torch.linspace(0, len(several) - 1, min(_HELD_OUT, len(several))).long()]
     found = []
     for one in held_out.tolist():
         others = torch.arange(len(features)) != one
-        centre = features[others].mean(dim=0)
+        centre = share * features[others].mean(dim=0)
         like = seen_from(centre, features[others & (targets == targets[one])]).mean(dim=0)
         found.append(torch.cosine_similarity(like, features[one] - centre, dim=0).item())
     return float(np.mean(found)) if found else 0.0

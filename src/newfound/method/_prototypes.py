@@ -28,7 +28,8 @@ class PrototypeSettings(Settings):
         prototypes (`newfound.discovery.RuleDictionary`).
 
     With cosines
-        centre: see features from the labelled set's mean, which takes away what all images share.
+        centre: see features from the labelled set's mean, which takes away what all images share; a number: from that
+            share of it, as the mean of few classes has much of what tells those from others.
         update: "fixed" prototypes as in the paper, or "running" means of what a discovered category has seen.
         merge_every: merge nearly equal discovered prototypes every so many samples, as the released code does.
     With dictionary="bayesian"
@@ -44,7 +45,7 @@ class PrototypeSettings(Settings):
     threshold: float | Literal["adaptive", "rehearsed"] = "rehearsed"
     share: float | Literal["rehearsed"] = 1.0
     dictionary: DictionaryName = "prototypes"
-    centre: bool = False
+    centre: bool | float = False
     update: Literal["fixed", "running"] = "running"
     merge_every: int | None = None
     dimensions: int = 512
@@ -87,6 +88,8 @@ class PrototypeSettings(Settings):
             value = getattr(self, name)
             if isinstance(value, str) and value != "rehearsed":
                 raise SettingsError(f'{name}={value!r}: choose "rehearsed" or a number.')
+        if not 0 <= self.centre <= 1:
+            raise SettingsError(f"centre={self.centre}: true, false, or a share of the mean in [0, 1].")
         if not isinstance(self.share, str) and not 0 <= self.share <= 1:
             raise SettingsError(f"share={self.share}: it must lie in [0, 1].")
         if not self.evidence_temperature > 0:
