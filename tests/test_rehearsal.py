@@ -214,8 +214,11 @@ def test_a_saved_run_weighs_as_the_one_in_memory(fit_tiny, pictures, picture, tm
     assert (theirs["reconsider_at"], theirs["reconsider_every"], theirs["threshold"]) == (-30.0, 5, 5.0)
     stream = [picture(kind, number) for number in range(30, 34) for kind in range(5)]
     one, other = run.discoverer().observe(stream), loaded.discoverer().observe(stream)
-    told = [(s.category, s.score, s.is_new, s.probability, s.new_probability) for s in one]
-    assert told == [(s.category, s.score, s.is_new, s.probability, s.new_probability) for s in other]
+    assert [(s.category, s.is_new) for s in one] == [(s.category, s.is_new) for s in other]
+    # Weights that were read lie elsewhere in memory, and the last bit of a feature may be rounded otherwise.
+    for name in ("score", "probability", "new_probability"):
+        told = [getattr(s, name) for s in one]
+        assert [getattr(s, name) for s in other] == pytest.approx(told, rel=1e-6, abs=1e-6)
 
 
 def test_a_share_is_rehearsed_only_if_asked_for(encoder, pictures):
