@@ -209,8 +209,9 @@ def _train(
         config["rehearsed"] = chosen.settings
         trained.method = with_settings(trained.method, chosen.settings)
     taught = lessons(encoder, items, targets)
-    known = trained.method.eval().teach(*taught)
-    config["threshold"] = _threshold(settings, trained.method, chosen, taught)
+    with torch.inference_mode():
+        known = trained.method.eval().teach(*taught)
+        config["threshold"] = _threshold(settings, trained.method, chosen, taught)
     config["trained_classes"] = trained.method.classes
     return Run(
         config=config,
