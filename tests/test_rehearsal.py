@@ -52,12 +52,14 @@ def test_hidden_classes_are_never_taught_and_every_image_plays_once(sizes, seed)
             assert label in targets[stream], "held-out images of a taught class are streamed too"
 
 
-def test_the_chosen_threshold_is_the_middle_of_where_the_curve_is_highest(encoder, pictures):
-    found = rehearsed(encoder, pictures)
+@pytest.mark.parametrize("dictionary", ["prototypes", "bayesian"])
+def test_the_chosen_threshold_is_the_middle_of_where_the_curve_is_highest(encoder, pictures, dictionary):
+    found = rehearsed(encoder, pictures, dictionary=dictionary)
     assert found.fallback is None
     peak = found.grid[int(np.argmax(found.scores))]
     assert found.flat[0] <= peak <= found.flat[1]
-    assert found.threshold == pytest.approx(sum(found.flat) / 2, abs=0.011)  # the grid's step is 0.02
+    low, high = (found.grid.index(end) for end in found.flat)
+    assert found.grid.index(found.threshold) == (low + high) // 2
     inside = [s for t, s in zip(found.grid, found.scores, strict=True) if found.flat[0] <= t <= found.flat[1]]
     assert min(inside) >= max(found.scores) - 0.01
     assert len(found.grid) == len(found.scores)

@@ -30,8 +30,6 @@ _WORTH = 0.01  # by how much a later choice must be better than an earlier one
 class _Player(Frozen):
     """The frozen method as it is played on any features."""
 
-    takes_highest_cut = False  # in few dimensions it would found categories out of rows of known classes
-
     def cuts(self) -> NDArray[np.float64]:
         return _LOG_RATIOS if self.settings.dictionary == "bayesian" else _COSINES
 

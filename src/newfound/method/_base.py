@@ -119,7 +119,6 @@ class Method(nn.Module, ABC):
     creates: ClassVar[bool] = False  # whether it takes a creator
     discovers: ClassVar[bool] = True  # whether it may found categories
     smooth_cuts: ClassVar[bool] = True  # whether neighbouring cuts decide alike, so that rehearsals smooth over them
-    takes_highest_cut: bool = False  # of those a rehearsal finds about as good as the best; else their middle
     miscount: float = 0.0  # what a rehearsal takes off the score for each factor e of categories too many or too few
     shares_batches: ClassVar[bool] = True  # whether several processes can learn a batch together
     smallest_batch: ClassVar[int] = 1  # samples; a smaller last batch of an epoch is shared out among the others

@@ -126,10 +126,6 @@ class PrototypeMethod(Method):
         return self.deciding.cuts()
 
     @property
-    def takes_highest_cut(self) -> bool:  # type: ignore[override]
-        return self.settings.dictionary == "bayesian"  # rehearsals, with fewer classes, lean to founding too few
-
-    @property
     def miscount(self) -> float:  # type: ignore[override]
         return self.deciding.miscount
 
