@@ -213,7 +213,7 @@ def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> 
         if values.max() >= curve.max() + _WORTH:
             chosen, curve = best, values
     low, high = _plateau(curve, int(curve.argmax()))
-    cut = float(grid[(low + high) // 2])
+    cut = float(grid[low] + grid[high]) / 2
     return Rehearsal(
         threshold=cut,
         share=float(share),
