@@ -57,7 +57,7 @@ def packed_rows(
     return list(
         zip(  # not strict: what is the same for all has no end
             count(first) if first >= 0 else repeat(-1),
-            [None if image.name is None else as_text(image.name) for image in images],
+            _texts([image.name for image in images]),
             [image.content for image in images],
             out.category.tolist(),
             answered.categories,
@@ -75,20 +75,35 @@ def packed_rows(
     )
 
 
+def _texts(names: list[str | None]) -> list[str | None]:
+    """Each as every database can hold it."""
+    together = "".join(filter(None, names))
+    if together.isascii() and "\0" not in together:  # one look at all: nearly always they stay as they are
+        return names
+    return [None if name is None else as_text(name) for name in names]
+
+
 def _runners_up(answered: Answered, catalogue: Catalogue) -> list[str]:
     """Those of each sample, packed."""
     out = answered.decisions
     asked = out.runners_up_category.shape[1]
     others = catalogue.of_parts(out.runners_up_category.ravel().tolist())  # of all samples at once: it is faster
-    nearest = [others[start : start + asked] for start in range(0, len(others), asked)]
-    columns = zip(nearest, out.runners_up_score.tolist(), answered.categories, strict=True)
-    return [pack_pairs(_distinct(*column)) for column in columns]
+    scores = out.runners_up_score.ravel().tolist()
+    if asked == 2 == RUNNERS_UP and np.isfinite(out.runners_up_score).all():
+        pairs = zip(others[::2], scores[::2], others[1::2], scores[1::2], answered.categories, strict=True)
+        return [  # as `pack_pairs` would write nearly all of them
+            f"[[{a},{s!r}],[{b},{t!r}]]" if a >= 0 and b >= 0 and a != b and a != own != b
+            else pack_pairs(_distinct((a, b), (s, t), own))
+            for a, s, b, t, own in pairs
+        ]  # fmt: skip
+    return [
+        pack_pairs(_distinct(others[at : at + asked], scores[at : at + asked], own))
+        for at, own in zip(count(0, asked), answered.categories, strict=False)
+    ]
 
 
 def _distinct(categories: Sequence[int], scores: Sequence[float], answer: int) -> list[tuple[int, float]]:
     """The best runners-up, a category once, without the answer."""
-    if len({-1, answer, *categories}) == len(categories) + 2:  # as good as always
-        return list(zip(categories, scores, strict=True))[:RUNNERS_UP]
     best: dict[int, float] = {}
     for category, score in zip(categories, scores, strict=True):
         if category >= 0 and category != answer:

@@ -85,7 +85,7 @@ class Catalogue:
     def of_parts(self, parts: Iterable[int]) -> list[int]:
         """The categories that parts belong to now; -1 stays -1."""
         owners, gone = self._category_of, self._gone
-        heirs = [self._heir(part) if part in gone else part for part in parts]
+        heirs = [self._heir(part) if part in gone else part for part in parts] if gone else parts
         founded = [owners[part] if part >= 0 else -1 for part in heirs]
         return [self.resolve(c) if c >= 0 else -1 for c in founded] if self.merged else founded
 

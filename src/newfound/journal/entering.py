@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -99,15 +100,15 @@ def decide(
     start = book.position
     fresh, again = _told_apart(images, earlier)
     if again:
-        half = half[fresh]
+        images, half = [images[i] for i in fresh], half[fresh]
     answered = book.observe(half.astype(np.float32), runners_up_for(book))
-    new = packed_rows([images[i] for i in fresh], half, answered, book.catalogue, model, start.sightings)
-    row_of = dict(zip(fresh, new, strict=True))
-    answers = [
-        Entered(row_of[i], False) if i in row_of
-        else Entered(row_of[of] if isinstance(of := again[i], int) else of, True)
-        for i in range(len(images))
-    ]  # fmt: skip
+    new = packed_rows(images, half, answered, book.catalogue, model, start.sightings)
+    answers = list(map(Entered, new, repeat(False)))
+    if again:
+        answer_of = dict(zip(fresh, answers, strict=True))
+        for i, of in again.items():
+            answer_of[i] = Entered(answer_of[of].told if isinstance(of, int) else of, True)
+        answers = [answer_of[i] for i in range(len(answer_of))]
     return Decided(start, new, _events(answered, start.events), answered.places, answers)
 
 
@@ -120,13 +121,13 @@ def _told_apart(
     images: Sequence[Image], earlier: Earlier | None
 ) -> tuple[list[int], dict[int, int | SightingRow | Packed]]:
     """The images to enter; and for each other one the earlier sighting of its content, or its place in the block."""
-    if earlier is None:
+    contents = [image.content for image in images]
+    if earlier is None or (earlier.keys().isdisjoint(contents) and len(set(contents)) == len(contents)):
         return list(range(len(images))), {}
     fresh: list[int] = []
     again: dict[int, int | SightingRow | Packed] = {}
     first: dict[bytes, int] = {}  # where in this block a content comes first
-    for index, image in enumerate(images):
-        content = image.content
+    for index, content in enumerate(contents):
         if content is not None and content in earlier:
             again[index] = earlier[content]
         elif content is not None and first.setdefault(content, index) != index:
