@@ -73,13 +73,19 @@ class Similarity:
         return np.clip(result, -1.0, 1.0, out=result)
 
 
-def normalised(rows: Float64s) -> Float32s:
+def largest_entries(rows: Float64s) -> Float64s:
+    """The largest absolute value of each row, ``[n, 1]``: finite and above 0 if the row has a direction."""
+    return np.maximum(rows.max(axis=1, keepdims=True), -rows.min(axis=1, keepdims=True))
+
+
+def normalised(rows: Float64s, largest: Float64s | None = None) -> Float32s:
     """Finite nonzero ``rows`` as float32 unit rows; those that, rounded, are unit rows already keep their length.
 
-    Rows are scaled by their largest entry first, so that squares neither overflow nor vanish.
+    Rows are scaled by their largest entry first, so that squares neither overflow nor vanish; ``largest``: of
+    :func:`largest_entries`, if it is known.
     """
+    largest = largest_entries(rows) if largest is None else largest
     with np.errstate(over="ignore", under="ignore"):
-        largest = np.abs(rows).max(axis=1, keepdims=True)
         scaled = rows / largest
         roots = np.sqrt(tree_sum(np.square(scaled)))[:, None]
         result = (scaled / roots).astype(np.float32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Ints, chunk_rows, normalised
+from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Ints, chunk_rows, largest_entries, normalised
 from newfound.errors import FeatureError, SettingsError
 
 
@@ -80,9 +80,10 @@ def _normalise(array: NDArray[Any], what: str) -> Float32s:
     for start in range(0, len(suspects), step):
         some = suspects[start : start + step]
         original = array[some].astype(np.float64)
-        _refuse(some[~np.isfinite(original).all(axis=1)], what, "NaN or infinite", len(array))
-        _refuse(some[~original.any(axis=1)], what, "zero, which has no direction", len(array))
-        rows[some] = normalised(original)
+        largest = largest_entries(original)
+        _refuse(some[~np.isfinite(largest[:, 0])], what, "NaN or infinite", len(array))
+        _refuse(some[largest[:, 0] == 0], what, "zero, which has no direction", len(array))
+        rows[some] = normalised(original, largest)
     return rows
 
 
