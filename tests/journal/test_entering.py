@@ -17,6 +17,7 @@ from newfound.journal import Journal, entering, keeper
 from newfound.journal.book import Book
 from newfound.journal.keeper import Keeper
 from newfound.journal.replaying import verify
+from newfound.journal.state import to_bytes
 from newfound.journal.writing import Writer
 
 
@@ -180,3 +181,12 @@ def test_no_images_are_no_blocks():
     kept = keeper_of(fixed)
     assert kept.enter_all([], np.empty((0, KINDS))) == []
     assert kept.journal.position().sightings == 0
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_a_snapshot_keeps_is_not_changed_by_what_is_decided_later(make):
+    kept, x = keeper_of(make), readings(4, 60)
+    kept.enter(images(0, 30), x[:30])
+    state, expected = kept.book.state(), kept.book.to_bytes()
+    kept.enter(images(30, 30), x[30:])
+    assert to_bytes(state) == expected != kept.book.to_bytes()

@@ -170,16 +170,18 @@ class Book:
         self.catalogue.follow(self.dictionary)
         return part
 
+    def state(self) -> dict[str, Any]:
+        """All that the book is, as arrays and plain values of its own: what comes later does not change them."""
+        return {
+            "dictionary": {"kind": type(self.dictionary).__name__, **self.dictionary.state()},
+            "catalogue": self.catalogue.state(),
+            "position": {"sightings": self.position.sightings, "events": self.position.events},
+            "absent": np.array(self._absent, np.int64),
+        }
+
     def to_bytes(self) -> bytes:
         """All that the book is."""
-        return to_bytes(
-            {
-                "dictionary": {"kind": type(self.dictionary).__name__, **self.dictionary.state()},
-                "catalogue": self.catalogue.state(),
-                "position": {"sightings": self.position.sightings, "events": self.position.events},
-                "absent": np.array(self._absent, np.int64),
-            }
-        )
+        return to_bytes(self.state())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Book:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,21 @@ from newfound.journal.rows import CONTENT, NEWFOUND, EventRow, Packed, Position,
 Earlier = dict[bytes, SightingRow | Packed]  # sightings of contents
 
 
-class Block(NamedTuple):
+@dataclass
+class Block:
     """Images, and what was read off each."""
 
     images: Sequence[Image]
     readings: Readings
+
+    @cached_property
+    def half(self) -> NDArray[np.float16]:
+        """The readings as they will be stored."""
+        return stored(self.readings)
+
+    def prepare(self) -> None:
+        """Do beforehand what deciding on the block begins with."""
+        self.half  # noqa: B018  (kept from now on)
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class Aside:
         if earlier is not None:
             just_now: Earlier = {row[CONTENT]: row for row in before.rows if row[CONTENT] is not None}
             earlier = just_now | earlier
-        self._next = self._thread.submit(lambda: decide(book, block.images, stored(block.readings), earlier, model))
+        self._next = self._thread.submit(lambda: decide(book, block.images, block.half, earlier, model))
 
     def take(self) -> Decided | None:
         """What was decided last, when it is; None if nothing was. Raises what deciding on it raised."""

@@ -19,6 +19,7 @@ from newfound.journal.entering import Aside, Block, Decided, Earlier, decide, ru
 from newfound.journal.journal import Journal
 from newfound.journal.rebuilding import without_forgotten
 from newfound.journal.rows import EventRow, SightingRow, unpack_sighting
+from newfound.journal.state import to_bytes
 from newfound.journal.writing import Writer
 
 T = TypeVar("T")
@@ -91,14 +92,15 @@ class Keeper:
                 with self._taking_up(decided, aside) as (writer, book, stands):
                     if decided is None or not stands:
                         earlier = None if again else _earlier(writer, here.images)
-                        decided = decide(book, here.images, stored(here.readings), earlier, model)
+                        decided = decide(book, here.images, here.half, earlier, model)
                         state = self._state_when_due(book)
                         if after is not None and self._alone >= _TRUSTING:
                             earlier = None if again else _earlier(writer, after.images)
                             aside.start(book, after, decided, earlier, model)
                     self._write(writer, decided, state)
-                    if then is not None and aside.busy and not again:
-                        earlier = _earlier(writer, then.images)
+                    if then is not None and aside.busy:
+                        then.prepare()
+                        earlier = None if again else _earlier(writer, then.images)
                 answers += decided.answers
         return answers
 
@@ -235,10 +237,10 @@ class Keeper:
                 self._book, self._alone = None, 0  # it is ahead of a journal that went another way
             yield writer, self.current if stands else self._caught_up(writer), stands
 
-    def _write(self, writer: Writer, decided: Decided, state: bytes | None) -> None:
+    def _write(self, writer: Writer, decided: Decided, state: dict[str, Any] | None) -> None:
         writer.append_packed(decided.rows, decided.events, decided.places)
         if state is not None:
-            writer.snapshot(state)
+            writer.snapshot(to_bytes(state))
         self._alone += 1
 
     @contextmanager
@@ -274,7 +276,7 @@ class Keeper:
                 raise SettingsError(f"there is no sighting {number} in {self.journal.name}.")
         return writer.sightings(numbers)
 
-    def _state_when_due(self, book: Book) -> bytes | None:
+    def _state_when_due(self, book: Book) -> dict[str, Any] | None:
         """What to keep as a snapshot, if it is time for one."""
         due = book.position.sightings - max(_SNAPSHOT_EVERY, len(book.dictionary))
         if self._snapshot_at <= due:
@@ -282,7 +284,7 @@ class Keeper:
         if self._snapshot_at > due:
             return None
         self._snapshot_at = book.position.sightings
-        return book.to_bytes()
+        return book.state()
 
     def _event(self, book: Book, kind: str, details: dict[str, Any]) -> EventRow:
         return EventRow(book.position.events, book.position.sightings, kind, self._actor, time.time(), details)
