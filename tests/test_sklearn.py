@@ -212,6 +212,25 @@ def test_the_threshold_is_rehearsed_where_classes_can_be_hidden():
     assert not hasattr(plain, "predict_proba")
 
 
+@pytest.mark.parametrize("dictionary", ["auto", "evidence", "prototypes"])
+def test_one_large_class_among_small_ones_can_be_learnt_and_rehearsed(dictionary):
+    many, few = rows([0], each=30), rows(range(1, 5), each=2)
+    X, y = np.concatenate([many[0], few[0]]), np.concatenate([many[1], few[1]])
+    model = OnTheFlyClassifier(dictionary, draws=4).fit(X, y)
+    assert "rehearsed on 4 draws" in model.threshold_rule_
+    known, labels = rows(range(5), seed=1)
+    assert (model.predict(known) == labels).mean() > 0.9
+
+
+def test_classes_of_copies_are_told_apart_by_prototypes():
+    X, y = np.repeat(np.eye(5), 8, axis=0), np.repeat(np.arange(5), 8)
+    model = OnTheFlyClassifier(draws=1).fit(X, y)
+    assert isinstance(model.dictionary_, PrototypeDictionary)
+    assert (model.predict(X) == y).all()
+    with pytest.raises(SettingsError, match="copies of one another"):
+        OnTheFlyClassifier("evidence", draws=1).fit(X, y)
+
+
 def test_the_dictionary_that_rehearses_better_is_taken(monkeypatch):
     from newfound import _feature_rehearsal
 

@@ -24,6 +24,7 @@ _COSINES = np.round(np.arange(0.10, 0.96, 0.04), 2)
 _MISCOUNT = 0.05  # off the score for each factor e of categories; the same for all, so that they can be compared
 _DICTIONARIES: dict[str, DictionaryName] = {"prototypes": "prototypes", "evidence": "bayesian"}
 _BETWEEN = (None, 1.0)  # by the number of classes; a sphere, for which few dimensions and classes are better
+_SHOWS_SPREAD = 3  # rows of a class, half of which, two, are taught
 _WORTH = 0.01  # by how much a later choice must be better than an earlier one
 
 
@@ -102,7 +103,8 @@ def rehearse_features(
     draws: int,
     seed: int,
 ) -> tuple[FrozenSettings, Rehearsal] | None:
-    """Which settings discover hidden classes best, and with which threshold; None if there are too few to hide some.
+    """Which settings discover hidden classes best, and with which threshold; None if there are too few to hide some, or
+    too many copies of rows to learn from those that are left.
 
     Args:
         features: ``[n, D]`` unit rows.
@@ -116,7 +118,10 @@ def rehearse_features(
     casts = [_cast(features, targets, np.random.default_rng((seed, draw))) for draw in range(draws)]
     best: tuple[FrozenSettings, Rehearsal] | None = None
     for settings in choices:
-        found = choose({1.0: [_scene(cast, settings) for cast in casts]}, {})
+        try:
+            found = choose({1.0: [_scene(cast, settings) for cast in casts]}, {})
+        except SettingsError:  # the rows taught in a draw cannot show this one how rows of a class differ
+            continue
         if best is None or max(found.scores) >= max(best[1].scores) + _WORTH:
             best = settings, found
     return best
@@ -125,12 +130,16 @@ def rehearse_features(
 def _cast(features: NDArray[np.float32], targets: NDArray[np.int64], rng: np.random.Generator) -> Cast:
     """Half of the classes are taught with half of their rows; the other half of every class is streamed.
 
-    So as many rows of a known as of an unknown class come, and a threshold that loses known ones pays for it.
+    So as many rows of a known as of an unknown class come, and a threshold that loses known ones pays for it. Where all
+    classes drawn have a row or two, the largest takes the place of one, as single rows do not show how rows differ.
     """
-    names = np.sort(rng.permutation(np.unique(targets))[: (int(targets.max()) + 2) // 2])
+    names = rng.permutation(np.unique(targets))[: (int(targets.max()) + 2) // 2]
     order = rng.permutation(len(targets))
     order = order[np.argsort(targets[order], kind="stable")]  # class by class, each in random order
     counts = np.bincount(targets)
+    if counts[names].max() < _SHOWS_SPREAD:
+        names[0] = counts.argmax()
+    names = np.sort(names)
     place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     first = np.empty(len(order), bool)
     first[order] = place < np.repeat((counts + 1) // 2, counts)
