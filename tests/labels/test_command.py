@@ -42,6 +42,14 @@ def test_machines_get_json(labels, birds, tmp_path):
     assert told == {"told": 8, "unknown": [], "stuck": [], "changes": [], "applied": False}
 
 
+def test_images_of_ignored_categories_are_said_to_be_left_out(labels, birds, curator, tmp_path):
+    curator().ignore(2)
+    told = labels("export", "--format", "csv", "--out", tmp_path / "birds.csv").stderr
+    assert "3 images were left out: in ignored categories (--ignored takes them along)" in told
+    told = labels("export", "--format", "csv", "--out", tmp_path / "all.csv", "--ignored").stderr
+    assert told == f"8 images in {tmp_path / 'all.csv'}\n"
+
+
 def test_a_wrong_format_is_said_in_one_line(labels, birds, tmp_path):
     result = labels("export", "--format", "yolo", "--out", tmp_path / "x", code=2)
     assert result.stderr.count("\n") == 1

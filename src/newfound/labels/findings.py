@@ -198,7 +198,8 @@ class Findings:
             self.fixed |= {row.number for row in told if row.part == NOWHERE}
         # Only now: a file that was seen last in what is not told of, is not told of as it was seen before.
         self._base.create_function("is_told", 1, self.categories.__contains__)
-        self._base.execute("DELETE FROM things WHERE NOT is_told(category)")
+        ignored = self._base.execute("DELETE FROM things WHERE NOT is_told(category)").rowcount
+        self.left_out["in ignored categories (--ignored takes them along)"] += ignored
         self.left_out = +self.left_out
 
 
