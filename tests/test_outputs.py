@@ -33,6 +33,16 @@ def test_json_lines_are_the_answers_as_they_are(tmp_path):
     assert [json.loads(x) for x in (tmp_path / "deep" / "found.jsonl").read_text().splitlines()] == [LINE, ERROR]
 
 
+@pytest.mark.parametrize("name", ["found.xlsx", "found.TSV"])
+def test_answers_are_not_written_under_the_name_of_another_kind_of_table(tmp_path, name):
+    with pytest.raises(SettingsError, match=r"ends in \.csv"), open_output(tmp_path / name):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with open_output(tmp_path / name, "csv") as writer:
+        writer.write(LINE)
+    assert (tmp_path / name).read_text().startswith("image,category,")
+
+
 def test_csv_has_a_header_and_json_where_a_cell_holds_more(tmp_path):
     write(tmp_path / "found.csv", LINE, ERROR)
     with (tmp_path / "found.csv").open(newline="") as file:

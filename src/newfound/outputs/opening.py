@@ -14,6 +14,7 @@ from newfound.outputs.parquet import Parquet
 from newfound.outputs.writers import Csv, JsonLines, Writer, check_continues, mend_end
 
 FORMATS = ("jsonl", "csv", "parquet")
+_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".tsv")
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -39,6 +40,8 @@ def open_output(
     Raises SettingsError for a format that is none, or that standard output cannot have; DataError if the file cannot
     be written, or is there and may not be.
     """
+    if format is None and path is not None and path.suffix.lower() in _SPREADSHEETS:
+        raise SettingsError(f"answers cannot be written as {path.suffix}: name a file that ends in .csv, for {path}")
     format = format or _ENDINGS.get(path.suffix.lower() if path else "", "jsonl")
     if format not in FORMATS:
         raise SettingsError(f"{format!r} is no format for answers; there are {', '.join(FORMATS)}")
