@@ -33,7 +33,7 @@ from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
-from newfound.run_files import FORMAT
+from newfound.run_files import FORMAT, check_apart
 from newfound.teaching import lessons, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
@@ -97,7 +97,7 @@ def fit(
 
     Raises:
         DataError: the data cannot be learnt from; MissingFileError if it is not there.
-        SettingsError: a name or value that does not exist.
+        SettingsError: a name or value that does not exist, or an `out` among the folders of the classes.
         WeightsError: the backbone's weights cannot be had.
         RunError: `out` holds another run.
         NewfoundError: another process of the same training failed.
@@ -113,6 +113,7 @@ def fit(
     reporter = reporter if reporter and fabric.is_global_zero else Reporter()
     labelled = load_dataset(data)
     check_trainable(labelled)
+    check_apart(out, labelled.source)
     with together(fabric):
         size, crop = best_input(backbone, image_size, preset=preset, images=labelled.items)
         model = backbone_models.create(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import newfound
-from newfound.errors import RunError
+from newfound.errors import RunError, SettingsError
 
 # 1 had prototypes only, in a file of another name; 2 did not weigh evidence; 3 took features as they are; 4 had the
 # model's own crop
@@ -30,6 +30,12 @@ KNOWN, KNOWN_1 = "known.safetensors", "prototypes.safetensors"
 CHECKED = ("classes.json", "model.safetensors", KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")
 FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
+
+
+def check_apart(out: str | os.PathLike[str] | None, source: str) -> None:
+    """Raise SettingsError if a run would lie in the folder of its data, where its own folders would become classes."""
+    if out is not None and os.path.isdir(source) and Path(out).resolve().is_relative_to(Path(source).resolve()):
+        raise SettingsError(f"{out} lies in {source}, whose folders are the classes: choose a folder outside of it.")
 
 
 def check_version(folder: Path, config: dict[str, Any]) -> None:

@@ -30,6 +30,15 @@ def test_the_end_of_training_says_what_was_learnt_and_what_to_do_next(invoke, qu
     assert "bad.png" in (out / "skipped.csv").read_text()
 
 
+@pytest.mark.parametrize("inside", [".", "runs/first"])
+def test_a_run_is_not_put_among_the_folders_of_the_classes(invoke, quick, labelled, inside):
+    before = sorted(labelled.rglob("*"))
+    result = invoke("train", labelled, "--out", labelled / inside, *quick, "--method", "frozen")
+    assert result.exit_code == 2
+    assert f"lies in {labelled}, whose folders are the classes" in result.stderr
+    assert sorted(labelled.rglob("*")) == before
+
+
 def test_json_is_one_object_that_describes_the_run(invoke, quick, labelled, tmp_path):
     result = invoke("train", labelled, "--out", tmp_path / "run", *quick, "--json", "--seed", "3", "--set", "p_gen=0.5")
     told = json.loads(result.stdout)
