@@ -54,6 +54,7 @@ def test_the_same_seed_gives_the_same_split(invoke, labelled, tmp_path):
     ("args", "code", "says"),
     [
         (["--known", "blue", "--protocol", "pets"], 2, "either --known or --protocol"),
+        (["--known", "nowhere.txt"], 1, "there is no file nowhere.txt to read the names of the known classes from"),
         (["--known", "bleu,red"], 1, "no class named 'bleu' (near: 'blue')"),
         (["--protocol", "pest"], 2, "there is no protocol 'pest'; choose one of cub, cars, pets"),
         (["--protocol", "pets"], 1, "pets has 37 classes, but this data set has 3"),

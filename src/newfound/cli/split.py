@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, warn
-from newfound.errors import DataError, SettingsError
+from newfound.errors import DataError, MissingFileError, SettingsError
 
 if TYPE_CHECKING:
     from newfound.datasets import LabelledImages
@@ -51,7 +52,7 @@ def split(
     dataset = load_dataset(data)
     for oddity in oddities(dataset):
         warn(oddity)
-    names = known_classes(protocol, dataset.classes) if protocol is not None else _names(known)
+    names = known_classes(protocol, dataset.classes) if protocol is not None else _names(known, dataset.classes)
     share = labelled_fraction() if fraction is None else fraction
     labelled, stream = split_protocol(dataset, names, fraction=share, seed=seed)
     if not len(stream):
@@ -77,14 +78,16 @@ def split(
     typer.echo(command("evaluate", "RUN", files["stream"]))
 
 
-def _names(known: str | None) -> list[str] | None:
-    """The names in a comma-separated list, or in a file."""
+def _names(known: str | None, classes: Collection[str]) -> list[str] | None:
+    """The names in a comma-separated list, or in a file. Raises MissingFileError if that is not there."""
     if known is None:
         return None
     if Path(known).is_file():
         from newfound.benchmarks.data import known_names
 
         return known_names(Path(known))
+    if known not in classes and Path(known).suffix in (".txt", ".json"):
+        raise MissingFileError(f"there is no file {known} to read the names of the known classes from.")
     return [name.strip() for name in known.split(",") if name.strip()]
 
 
