@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from newfound.errors import DataError, SettingsError
-from newfound.outputs import COLUMNS, open_output
+from newfound.outputs import COLUMNS, Tally, open_output
 
 LINE = {
     "image": "a,b.png", "category": 3, "name": "new-1", "is_new": True, "score": 0.5, "cut": 0.25,
@@ -41,6 +41,14 @@ def test_answers_are_not_written_under_the_name_of_another_kind_of_table(tmp_pat
     with open_output(tmp_path / name, "csv") as writer:
         writer.write(LINE)
     assert (tmp_path / name).read_text().startswith("image,category,")
+
+
+def test_a_summary_says_nothing_of_classes_where_no_image_was_read():
+    tally = Tally(predict=False, known={0})
+    tally.add_error("there is no file a.png")
+    assert tally.describe() == "1 could not be read, the first: there is no file a.png"
+    tally.images = tally.recognised = 2
+    assert tally.describe().startswith("2 images: 2 in known classes, none in new categories; 1 could not be read")
 
 
 def test_csv_has_a_header_and_json_where_a_cell_holds_more(tmp_path):

@@ -136,5 +136,5 @@ def test_a_bad_image_in_the_middle_of_stdin_gives_one_error_line(conversation):
 def test_ctrl_c_ends_the_stream_with_a_summary(conversation):
     _, _, err, code, _ = conversation
     assert code == 130
-    assert err.startswith("interrupted after 2 images: 2 in known classes, 0 in 0 new categories; 1 could not be read")
+    assert err.startswith("interrupted after 2 images: 2 in known classes, none in new categories; 1 could not be read")
     assert err.count("\n") == 1

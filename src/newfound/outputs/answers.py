@@ -72,8 +72,8 @@ class Tally:
 
     def describe(self) -> str:
         """For people, in a line."""
-        parts = [f"{_counted(self.seen_before, 'image')}, all seen before"]
-        if self.images or not self.seen_before:
+        parts = [f"{_counted(self.seen_before, 'image')}, all seen before"] if self.seen_before else []
+        if self.images or not (self.seen_before or self.errors):
             parts = [f"{_counted(self.images, 'image')}: {self.recognised} in known classes, {self._others()}"]
             parts += [f"{self.seen_before} seen before"] * bool(self.seen_before)
         if self.errors:
@@ -89,6 +89,8 @@ class Tally:
         if self.predict:
             found = f"{others - self.new} in discovered ones, " if self.discovered else ""
             return f"{found}{self.new} unlike any of them"
+        if not others:
+            return "none in new categories"
         if len(self.discovered) <= self.new:  # all of those that were met were founded here
             return f"{others} in {_counted(self.new, 'new category', 'new categories')}"
         met = _counted(len(self.discovered), "discovered category", "discovered categories")
