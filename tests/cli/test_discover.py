@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import newfound
+from newfound.cli._deciding import how_many
 from newfound.images import find_images
 
 
@@ -125,6 +126,12 @@ def test_a_path_on_stdin_is_answered_before_the_next_is_written(conversation):
     answers, rest, *_ = conversation
     assert [answers[0]["name"], answers[2]["name"]] == ["red", "blue"]
     assert rest == ""
+
+
+def test_a_bar_is_told_how_many_images_files_and_folders_hold(stream):
+    assert how_many([str(stream), str(stream / "blue" / "0.png")]) == 10
+    for other in ("-", "@images.txt", "s3://birds/2026", "nowhere"):
+        assert how_many([str(stream), other]) is None
 
 
 def test_a_bad_image_in_the_middle_of_stdin_gives_one_error_line(conversation):

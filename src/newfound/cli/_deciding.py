@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
+from newfound.errors import DataError
 from newfound.outputs import Answers
 from newfound.remote_files import with_lists
 from newfound.sources import FolderWatch, Item, Stop, chunks, from_lines, from_paths, from_video, is_live, watch
@@ -38,6 +40,18 @@ def batches(
                 yield from chunks(from_lines(lambda: stop.wait(sys.stdin.buffer.readline)), block)
             else:
                 yield from_paths(with_lists(group))
+
+
+def how_many(sources: list[str]) -> int | None:
+    """How many images there are in files and folders; None for what only reading tells, as of a pipe or a bucket."""
+    from newfound.images import find_images
+
+    if not all(map(os.path.exists, sources)):
+        return None
+    try:
+        return sum(len(find_images(source)) if os.path.isdir(source) else 1 for source in sources)
+    except DataError:  # told of when its turn comes
+        return None
 
 
 def decide(

@@ -24,7 +24,7 @@ from newfound.cli._common import (
     print_json,
     say,
 )
-from newfound.cli._deciding import STDIN, batches, decide
+from newfound.cli._deciding import STDIN, batches, decide, how_many
 from newfound.cli._journal import Where, may_be_there, where_is
 from newfound.errors import DataError, MissingFileError, SettingsError
 from newfound.outputs import FORMATS, LINKS, Answers, Sorter, Tally, open_output
@@ -180,7 +180,8 @@ def discover(
         tally = Tally(predict, {category.id for category in categories if category.origin == "known"})
         resumed = not predict and any(category.count for category in categories)
         writer = stack.enter_context(open_output(output, format, resumed=resumed, overwrite=overwrite, say=say))
-        done = stack.enter_context(_progress(output))
+        listed = not (watching or video or crops is not None)
+        done = stack.enter_context(_progress(output, source if listed else [STDIN]))
         if ray is not None:  # which tells on standard output that an encoder has died, in between the answers
             stack.enter_context(redirect_stdout(sys.stderr))
         answers = Answers(writer, sorter, tally, done, repeat=repeat or predict)
@@ -235,10 +236,11 @@ def _journal(run: Path, journal: str | None, no_journal: bool, predict: bool) ->
 
 
 @contextmanager
-def _progress(output: Path | None) -> Iterator[Callable[[int], None]]:
-    """A bar for a person who does not see the lines go by."""
+def _progress(output: Path | None, sources: list[str]) -> Iterator[Callable[[int], None]]:
+    """A bar for a person who does not see the lines go by; with how many images there are, where that can be told."""
     from newfound.progress import BarReporter, Reporter
 
-    unseen = output is not None or not sys.stdout.isatty()
-    with (BarReporter() if unseen and sys.stderr.isatty() else Reporter()).stage("discovering") as done:
+    seen = (output is None and sys.stdout.isatty()) or not sys.stderr.isatty()
+    total = None if seen else how_many(sources)
+    with (Reporter() if seen else BarReporter()).stage("discovering", total) as done:
         yield done
