@@ -127,6 +127,15 @@ def test_images_are_merged_split_and_moved_by_their_files_or_numbers(categories,
     assert categories("show", discovered, "--json")["id"] == discovered
 
 
+def test_a_name_that_another_category_has_is_said_to_merge_nothing(categories, kept, discovered):
+    told = categories("rename", discovered, "blue").stderr
+    assert "category 0 has that name too" in told
+    assert f"newfound categories {kept} merge 0 {discovered}" in told
+    assert "too" not in categories("rename", discovered, "sunflower").stderr
+    told = categories("rename", 1, "blue").stderr
+    assert told.endswith("category 0 has that name too, and stays another one\n")  # known ones cannot be merged
+
+
 def test_who_did_what_is_on_record(invoke, kept, discovered):
     invoke("categories", kept, "rename", discovered, "sunflower", "--by", "ada")
     told = json.loads(invoke("categories", kept, "history", "--json").stdout)

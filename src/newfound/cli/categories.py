@@ -13,7 +13,17 @@ from typing import Annotated, Any
 import typer
 
 from newfound.cli import naming
-from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print_json, print_table, say, visible
+from newfound.cli._common import (
+    AsJson,
+    CarefulGroup,
+    RunFolder,
+    command,
+    counted,
+    print_json,
+    print_table,
+    say,
+    visible,
+)
 from newfound.cli._journal import Actor, Where, clock, curating, named_images
 from newfound.files import new_file
 
@@ -126,7 +136,13 @@ def rename(ctx: typer.Context, category: Id, name: Annotated[str, typer.Argument
     """Give a category a name."""
     with ctx.obj.open() as curator:
         found = curator.rename(category, name)
+        same = [c for c in curator.categories() if c.name == found.name and c.id != found.id]
     say(f"category {found.id} is now {found.name}")
+    if same:
+        say(f"category {same[0].id} has that name too, and stays another one")
+    if same and "discovered" in (found.origin, same[0].origin):  # known ones stay apart
+        where = ["--journal", ctx.obj.journal] if ctx.obj.journal else []
+        say("to make one of both:\n" + command("categories", ctx.obj.run, "merge", same[0].id, found.id, *where))
 
 
 app.command("name")(naming.name)
