@@ -127,6 +127,13 @@ def test_images_are_merged_split_and_moved_by_their_files_or_numbers(categories,
     assert categories("show", discovered, "--json")["id"] == discovered
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_category_merged_with_itself_is_said_to_stay_as_it_is(categories, discovered, times):
+    told = categories("merge", *[discovered] * times).stderr
+    assert told.startswith(f"nothing to merge: that is category {discovered} (new-1) alone, with ")
+    assert [event["kind"] for event in categories("history", "--json")] == []
+
+
 def test_a_name_that_another_category_has_is_said_to_merge_nothing(categories, kept, discovered):
     told = categories("rename", discovered, "blue").stderr
     assert "category 0 has that name too" in told

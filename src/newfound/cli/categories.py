@@ -153,7 +153,12 @@ def merge(ctx: typer.Context, categories: Ids) -> None:
     """Make one category of several: the known one, else the oldest, lives on."""
     with ctx.obj.open() as curator:
         found = curator.merge(categories)
-    say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')} now")
+        alone = curator.last_edit is None
+    count = counted(found.count, "image", "images")
+    if alone:
+        say(f"nothing to merge: that is category {found.id} ({found.name}) alone, with {count}")
+    else:
+        say(f"category {found.id} ({found.name}) has {count} now")
 
 
 @app.command()
