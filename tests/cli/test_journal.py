@@ -143,6 +143,12 @@ def test_a_name_that_another_category_has_is_said_to_merge_nothing(categories, k
     assert told.endswith("category 0 has that name too, and stays another one\n")  # known ones cannot be merged
 
 
+def test_of_a_large_category_it_is_said_how_much_is_shown(categories):
+    categories("move", 0, *range(9))
+    assert categories("show", 0, "--limit", 2).stderr == "the first 2 of 9 images; --limit N shows N\n"
+    assert categories("show", 0).stderr == ""
+
+
 def test_who_did_what_is_on_record(invoke, kept, discovered):
     invoke("categories", kept, "rename", discovered, "sunflower", "--by", "ada")
     told = json.loads(invoke("categories", kept, "history", "--json").stdout)
@@ -151,6 +157,7 @@ def test_who_did_what_is_on_record(invoke, kept, discovered):
 
 def test_ignored_categories_are_left_out_of_the_list(categories, discovered):
     categories("ignore", discovered)
+    assert categories("show", discovered).stdout.splitlines()[0].endswith(", ignored")
     assert discovered not in [c["id"] for c in categories("list", "--json")]
     assert discovered in [c["id"] for c in categories("list", "--ignored", "--json")]
     categories("ignore", discovered, "--stop")

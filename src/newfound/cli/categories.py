@@ -125,10 +125,12 @@ def show(
         print_json(found.as_dict() | {"sightings": lines})
         return
     count = counted(found.count, "image", "images")
-    typer.echo(visible(f"{found.id} {found.name}: {found.origin}, {count} {_remark(found)}".rstrip()))
+    typer.echo(visible(", ".join(filter(None, (f"{found.id} {found.name}: {found.origin}", count, _remark(found))))))
     rows = [("sighting", "image", "score")]
     rows += [(str(s.number), str(s.image or ""), f"{s.score:.3f}") for s in sightings]
     print_table(rows, left=2)
+    if len(sightings) == limit < found.count:
+        say(f"the first {len(sightings)} of {count}; --limit N shows N")
 
 
 @app.command()
