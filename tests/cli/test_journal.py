@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from newfound.cli.categories import _told
+
 
 @pytest.fixture
 def kept(invoke, run, stream, tmp_path) -> Path:
@@ -147,6 +149,15 @@ def test_of_a_large_category_it_is_said_how_much_is_shown(categories):
     categories("move", 0, *range(9))
     assert categories("show", 0, "--limit", 2).stderr == "the first 2 of 9 images; --limit N shows N\n"
     assert categories("show", 0).stderr == ""
+
+
+def test_the_history_of_many_images_stays_short(categories):
+    numbers = range(9)
+    categories("move", 0, *numbers)
+    categories("move", 1, *numbers)
+    told = categories("history").stdout
+    assert "sightings [0, 1, 2, 3, 4, 5, 6, 7, 8]" in told
+    assert _told({"sightings": list(range(1000))}) == "sightings [0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 990 more]"
 
 
 def test_who_did_what_is_on_record(invoke, kept, discovered):

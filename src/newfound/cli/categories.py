@@ -28,6 +28,7 @@ from newfound.cli._journal import Actor, Where, clock, curating, named_images
 from newfound.files import new_file
 
 _ANYWHERE = ("--journal", "--by")
+_LISTED = 10  # of a list in the history
 
 
 class _Group(CarefulGroup):
@@ -228,7 +229,14 @@ def history(
 
 def _told(details: dict[str, Any]) -> str:
     hidden = ("changes", "back", "parts")
-    return ", ".join(f"{name} {value}" for name, value in details.items() if name not in hidden and value != [])
+    return ", ".join(f"{name} {_some(value)}" for name, value in details.items() if name not in hidden and value != [])
+
+
+def _some(value: Any) -> str:
+    """A detail; of a long list the first ones: a move may be of thousands of images, and `--json` has them all."""
+    if not isinstance(value, list) or len(value) <= _LISTED:
+        return str(value)
+    return f"[{', '.join(map(str, value[:_LISTED]))} and {len(value) - _LISTED} more]"
 
 
 @app.command()
