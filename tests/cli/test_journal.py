@@ -175,10 +175,11 @@ def test_ignored_categories_are_left_out_of_the_list(categories, discovered):
     assert discovered in [c["id"] for c in categories("list", "--json")]
 
 
-def test_every_image_and_its_category_are_exported(categories, stream):
+def test_every_image_and_its_category_are_exported(categories, stream, tmp_path):
     rows = list(csv.DictReader(io.StringIO(categories("export").stdout)))
     assert {Path(row["path"]) for row in rows} == set(stream.glob("*/*.png"))
     assert {row["label"] for row in rows} >= {"blue", "red"}
+    assert categories("export", tmp_path / "found.csv").stderr == f"9 images in {tmp_path / 'found.csv'}\n"
 
 
 @pytest.mark.parametrize(

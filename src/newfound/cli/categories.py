@@ -247,10 +247,13 @@ def export(
     ] = None,
 ) -> None:
     """Every image and the category it belongs to now, as CSV that `newfound train` can learn from."""
-    writing = nullcontext(sys.stdout) if output is None else new_file(output)
+    writing, count = nullcontext(sys.stdout) if output is None else new_file(output), 0
     with ctx.obj.open(looking=True) as curator, writing as file:
         table = csv.writer(file)
         table.writerow(("path", "label", "category", "sighting", "score"))
         for sighting in curator.stream():
             if sighting.image is not None:
                 table.writerow((sighting.image, sighting.name, sighting.category, sighting.number, sighting.score))
+                count += 1
+    if output is not None:
+        say(f"{counted(count, 'image', 'images')} in {output}")
