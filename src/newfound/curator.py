@@ -246,7 +246,10 @@ class Curator:
         found = self.keeper.journal.alike([content]) if content is not None else []
         rows = found or self.keeper.journal.named([name])
         if not rows:
-            raise SettingsError(f"{name} is not in {self.keeper.journal.name}: observe it first.")
+            raise SettingsError(
+                f"{name} is not in {self.keeper.journal.name}: give the path that it was observed under, or its number "
+                "(`newfound categories RUN show ID` has both), or observe it first."
+            )
         return [row.number for row in rows]
 
 

@@ -188,6 +188,7 @@ def test_every_image_and_its_category_are_exported(categories, stream, tmp_path)
         (("rename", 999, "x"), "no category 999"),
         (("merge", 0, 1), "both known"),
         (("split", 0, "nowhere.png"), "nowhere.png is not in"),
+        (("move", 0, "0.png"), "give the path that it was observed under, or its number"),
         (("undo",), "nothing to undo"),
     ],
 )
