@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from newfound._scenes import Cast, Scene, judged
+from newfound._scenes import Cast, Scene, judged, shown_classes
 from newfound.discovery import Dictionary
 from newfound.errors import SettingsError
 from newfound.method._deciding import DictionaryName
@@ -24,7 +24,6 @@ _COSINES = np.round(np.arange(0.10, 0.96, 0.04), 2)
 _MISCOUNT = 0.05  # off the score for each factor e of categories; the same for all, so that they can be compared
 _DICTIONARIES: dict[str, DictionaryName] = {"prototypes": "prototypes", "evidence": "bayesian"}
 _BETWEEN = (None, 1.0)  # by the number of classes; a sphere, for which few dimensions and classes are better
-_SHOWS_SPREAD = 3  # rows of a class, half of which, two, are taught
 _WORTH = 0.01  # by how much a later choice must be better than an earlier one
 
 
@@ -130,16 +129,12 @@ def rehearse_features(
 def _cast(features: NDArray[np.float32], targets: NDArray[np.int64], rng: np.random.Generator) -> Cast:
     """Half of the classes are taught with half of their rows; the other half of every class is streamed.
 
-    So as many rows of a known as of an unknown class come, and a threshold that loses known ones pays for it. Where all
-    classes drawn have a row or two, the largest takes the place of one, as single rows do not show how rows differ.
+    So as many rows of a known as of an unknown class come, and a threshold that loses known ones pays for it.
     """
-    names = rng.permutation(np.unique(targets))[: (int(targets.max()) + 2) // 2]
+    names = np.array(shown_classes(targets, rng))
     order = rng.permutation(len(targets))
     order = order[np.argsort(targets[order], kind="stable")]  # class by class, each in random order
     counts = np.bincount(targets)
-    if counts[names].max() < _SHOWS_SPREAD:
-        names[0] = counts.argmax()
-    names = np.sort(names)
     place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     first = np.empty(len(order), bool)
     first[order] = place < np.repeat((counts + 1) // 2, counts)

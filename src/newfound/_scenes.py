@@ -18,6 +18,7 @@ from newfound.features import Encoder
 from newfound.method import Method
 
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
+_SHOWS_SPREAD = 3  # images of a class, two of which are taught
 _ONLINE = ("reconsider_at", "evidence_temperature")  # settings that change neither what is taught nor what is read
 _PLAYED_EVERY = 100  # second thoughts in a rehearsal, whose streams are short
 
@@ -130,12 +131,23 @@ def _score(
     return judged(dictionary.observe(readings).category, names, labels, miscount)
 
 
+def shown_classes(targets: np.ndarray, rng: np.random.Generator) -> list[int]:
+    """Half of the classes, drawn, in ascending order.
+
+    Where all that were drawn have an image or two, the largest class takes the place of one of them: what is learnt
+    from single images does not show how images of a class differ.
+    """
+    classes, counts = np.unique(targets, return_counts=True)
+    drawn = rng.permutation(len(classes))[: (len(classes) + 1) // 2]
+    if counts[drawn].max() < _SHOWS_SPREAD <= counts.max():
+        drawn[0] = counts.argmax()
+    return np.sort(classes[drawn]).tolist()
+
+
 def _deal(targets: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Indices to learn from and indices to stream: half of the classes are hidden, part of the others held out."""
-    classes = rng.permutation(np.unique(targets))
-    shown = set(classes[: (len(classes) + 1) // 2].tolist())
     taught: list[int] = []
-    for label in sorted(shown):
+    for label in shown_classes(targets, rng):
         members = rng.permutation(np.flatnonzero(targets == label))
         taught.extend(members[: max(1, round(_TAUGHT_SHARE * len(members)))].tolist())
     chosen = np.array(sorted(taught))
