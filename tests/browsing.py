@@ -11,7 +11,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)")
-PATIENCE = 30_000  # milliseconds: the machine may be busy
+PATIENCE = 90_000  # milliseconds: the machine may be very busy
 _DROP = """files => {
   const carried = new DataTransfer();
   for (const [name, data] of files) {
