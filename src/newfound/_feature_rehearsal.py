@@ -84,7 +84,7 @@ def _choices(dictionary: str, threshold: float | None, between: Any, **others: A
             "dictionary='prototypes': say which."
         )
     cut: Any = "rehearsed" if threshold is None else threshold
-    plain = FrozenSettings(within=None, between=None, power=None, reconsider_at=0.0, **others)
+    plain = FrozenSettings(within=None, between=None, power=None, reconsider_at=0.0, even_at=0.0, **others)
     names = list(_DICTIONARIES) if dictionary == "auto" else [dictionary]
     spreads = _BETWEEN if between == "rehearsed" else (between,)
     return [

@@ -19,7 +19,8 @@ from newfound.method import Method
 
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
 _SHOWS_SPREAD = 3  # images of a class, two of which are taught
-_ONLINE = ("reconsider_at", "evidence_temperature")  # settings that change neither what is taught nor what is read
+# Settings that change neither what is taught nor what is read.
+_ONLINE = ("reconsider_at", "evidence_temperature", "even_at")
 _PLAYED_EVERY = 100  # second thoughts in a rehearsal, whose streams are short
 
 

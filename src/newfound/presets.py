@@ -41,7 +41,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Where a preset weighs evidence. With cosines these settings mean nothing, and results shall not depend on them.
 WEIGHING: dict[str, dict[str, Any]] = {
-    "default": {"within": None, "between": None, "alone": -100.0, "power": None, "reconsider_at": 0.0}
+    "default": {"within": None, "between": None, "alone": -100.0, "power": None, "reconsider_at": 0.0, "even_at": 0.0}
 }  # fmt: skip
 _IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 SHORT: dict[str, Any] = {"epochs": 15, "warmup_epochs": 1, "cached": True, "views": 8, "space": "tokens"}

@@ -166,7 +166,8 @@ def hand_made(strict: list[float], ece: list[float], rule: str = EVIDENCE, **mor
         "scores": [scores(value, 40 + 2 * k) for k, value in enumerate(strict)],
         "standing": [scores(value + 0.05, 30) for value in strict],
         "calibration": [
-            {"ece": value, "brier": 0.2, "count": [4, 6], "confidence": [0.3, 0.9], "accuracy": [0.5, 0.8]}
+            {"ece": value, "brier": 0.2, "count": [4, 6], "confidence": [0.3, 0.9], "accuracy": [0.5, 0.8],
+             "new": {"ece": value / 2}}
             for value in ece
         ],
     } | more  # fmt: skip
@@ -176,11 +177,11 @@ def test_figures_are_means_over_seeds_and_orders():
     results = [hand_made([0.1, 0.2], [0.04, 0.06]), hand_made([0.3, 0.4], [0.08, 0.10], seed=1)]
     # Strict All 10, 20, 30, 40: mean 25; deviations -15, -5, 5, 15 squared sum to 500, sqrt(500 / 3) = 12.9.
     # Named is half of all that. Categories 40, 42, 40, 42: mean 41, sqrt(4 / 3) = 1.2. ECE 4, 6, 8, 10: mean 7,
-    # sqrt(20 / 3) = 2.6.
+    # sqrt(20 / 3) = 2.6; of new ones half of that.
     _, row = table_rows(results)
     assert row == [
         "frozen", EVIDENCE, "25.0 / 35.0 / 15.0 (± 12.9)", "12.5 / 17.5 / 7.5 (± 6.5)", "41 ± 1",
-        "30.0 ± 12.9", "15.0 ± 6.5", "30 ± 0", "7.0 ± 2.6",
+        "30.0 ± 12.9", "15.0 ± 6.5", "30 ± 0", "7.0 ± 2.6", "3.5 ± 1.3",
     ]  # fmt: skip
     assert "seeds 0, 1, 3 random stream orders each" in caption(results)
 
@@ -188,7 +189,7 @@ def test_figures_are_means_over_seeds_and_orders():
 def test_rows_stand_in_the_order_of_features_and_rules_and_a_rule_without_probabilities_has_no_error():
     results = [hand_made([0.1], [0.1], features="phe"), hand_made([0.1], [], COSINES), hand_made([0.1], [0.1])]
     rows = table_rows(results)[1:]
-    assert [(row[0], row[1], row[-1]) for row in rows] == [
+    assert [(row[0], row[1], row[-2]) for row in rows] == [
         ("frozen", COSINES, "-"), ("frozen", EVIDENCE, "10.0"), ("phe", EVIDENCE, "10.0"),
     ]  # fmt: skip
 

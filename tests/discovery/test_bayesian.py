@@ -133,15 +133,16 @@ def test_the_prior_prefers_categories_with_more_members_and_asks_more_of_all_the
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 9999), st.sampled_from([0.3, 1.0, 20.0]), st.floats(-5, 5))
-def test_probabilities_are_the_softmax_of_the_log_ratios_and_of_a_new_category(seed, temperature, threshold):
+@given(st.integers(0, 9999), st.sampled_from([0.3, 1.0, 20.0]), st.floats(-5, 5), st.none() | st.floats(-9, 9))
+def test_probabilities_are_the_softmax_of_the_log_ratios_and_of_a_new_category(seed, temperature, threshold, even_at):
     rng = np.random.default_rng(seed)
     sums = rng.standard_normal((6, 3)) * 4
-    d = BayesianDictionary(np.full(3, 4.0), sums, [2] * 6, threshold, temperature=temperature)
+    d = BayesianDictionary(np.full(3, 4.0), sums, [2] * 6, threshold, temperature=temperature, even_at=even_at)
     out = d.predict(rng.standard_normal((9, 3)) * 2, runners_up=6)
     fits = np.where(out.runners_up_category >= 0, out.runners_up_score, -np.inf)
     first = np.where(out.created, -np.inf, out.score)
-    logits = (np.column_stack([first, fits]) - threshold) / temperature
+    even = threshold if even_at is None else even_at
+    logits = (np.column_stack([first, fits]) - even) / temperature
     odds = np.exp(logits - np.maximum(logits.max(axis=1), 0)[:, None])
     new = np.exp(-np.maximum(logits.max(axis=1), 0))
     total = odds.sum(axis=1) + new
@@ -150,6 +151,31 @@ def test_probabilities_are_the_softmax_of_the_log_ratios_and_of_a_new_category(s
     assert out.probability == pytest.approx(np.where(out.created, new, odds[:, 0]) / total, abs=1e-6)
     every = out.runners_up_probability.sum(axis=1) + out.new_probability + np.where(out.created, 0, out.probability)
     assert (every <= 1 + 1e-9).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 9999), st.floats(-20, 20))
+def test_where_odds_are_even_changes_no_answer(seed, even_at):
+    rng = np.random.default_rng(seed)
+    readings = rng.standard_normal((60, 3)) * 3
+    args = np.full(3, 4.0), rng.standard_normal((4, 3)) * 4, [2] * 4, 3.0
+    plain, other = (
+        BayesianDictionary(*args, alone=-2.0, reconsider_every=20, even_at=even) for even in (None, even_at)
+    )
+    one, two = plain.observe(readings, runners_up=2), other.observe(readings, runners_up=2)
+    for name in ("category", "score", "created", "runners_up_category", "runners_up_score"):
+        assert getattr(one, name).tolist() == getattr(two, name).tolist()
+    assert plain.drain_events() == other.drain_events()
+
+
+def test_a_state_of_before_odds_had_a_place_of_their_own_gives_the_probabilities_it_gave():
+    d = BayesianDictionary([9.0], [[50.0]], [10], 5.0, temperature=2.0)
+    state = d.state()
+    assert state.pop("even_at") is None
+    again = BayesianDictionary.from_state(state)
+    assert again.predict(line(3.0)).probability == d.predict(line(3.0)).probability
+    kept = BayesianDictionary.from_state(BayesianDictionary([9.0], [[50.0]], [10], 5.0, even_at=1.0).state())
+    assert kept.state()["even_at"] == 1.0
 
 
 def test_probabilities_are_shared_among_the_nearest_when_categories_are_many():
@@ -209,7 +235,7 @@ def test_a_copy_goes_its_own_way():
 
 def test_a_state_with_something_missing_is_refused_by_name():
     state = lived_in().state()
-    for missing in state.keys() - {"pinned", "lapsed"}:  # which older states do not have
+    for missing in state.keys() - {"pinned", "lapsed", "even_at"}:  # which older states do not have
         with pytest.raises(SettingsError, match=missing):
             BayesianDictionary.from_state({name: value for name, value in state.items() if name != missing})
 
@@ -286,8 +312,8 @@ def test_a_bad_batch_is_refused_by_name_and_changes_nothing(readings, message, v
 @pytest.mark.parametrize(
     "setting",
     [{"threshold": np.nan}, {"threshold": "x"}, {"cap": 0}, {"cap": 2.5}, {"alone": 1.0}, {"alone": np.inf},
-     {"temperature": 0.0}, {"concentration": 0.0}, {"discount": 1.0}, {"discount": -0.1}, {"reconsider_every": 0},
-     {"reconsider_at": None}, {"memory": 0}, {"merge_at": 0.0}, {"learn_known": "no"}],
+     {"temperature": 0.0}, {"even_at": np.nan}, {"concentration": 0.0}, {"discount": 1.0}, {"discount": -0.1},
+     {"reconsider_every": 0}, {"reconsider_at": None}, {"memory": 0}, {"merge_at": 0.0}, {"learn_known": "no"}],
 )  # fmt: skip
 def test_settings_that_cannot_be_are_refused_by_name(setting):
     with pytest.raises(SettingsError, match=next(iter(setting))):

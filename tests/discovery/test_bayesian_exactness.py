@@ -23,15 +23,16 @@ class PlainLoop:
     """The dictionary as one would write it down: Python numbers, one sample at a time, nothing clever."""
 
     def __init__(self, spread, sums, counts, threshold, *, cap=30, learn_known=False, alone=None, temperature=1.0,
-                 concentration=None, discount=0.0, reconsider_every=None, reconsider_at=0.0, memory=5000,
-                 merge_at=None):  # fmt: skip
+                 even_at=None, concentration=None, discount=0.0, reconsider_every=None, reconsider_at=0.0,
+                 memory=5000, merge_at=None):  # fmt: skip
         self.psi = [float(p) for p in spread]
         self.groups = {i: Group(map(float, s), n, n) for i, (s, n) in enumerate(zip(sums, counts, strict=True))}
         self.known = self.next_id = len(self.groups)
         self.counts = dict.fromkeys(self.groups, 0)
         self.waiting, self.past, self.aliases, self.events = {}, [], {}, []
         self.threshold, self.alone, self.cap, self.learn_known = threshold, alone, cap, learn_known
-        self.temperature, self.concentration, self.discount = temperature, concentration, discount
+        self.temperature, self.even = temperature, threshold if even_at is None else even_at
+        self.concentration, self.discount = concentration, discount
         self.every, self.at, self.memory, self.merge_at = reconsider_every, reconsider_at, memory, merge_at
 
     def score(self, x, total, n, members):
@@ -92,8 +93,8 @@ class PlainLoop:
         return category, score, created, others[:runners_up], probabilities
 
     def probabilities(self, ranking, rivals):
-        fits = [(-s - self.threshold) / self.temperature for s, _ in ranking]
-        new = [0.0, *((-s - self.threshold) / self.temperature for s, _ in rivals)]
+        fits = [(-s - self.even) / self.temperature for s, _ in ranking]
+        new = [0.0, *((-s - self.even) / self.temperature for s, _ in rivals)]
         top = max(fits + new)
         shares = [math.exp(f - top) for f in fits if f >= top - 16], [math.exp(f - top) for f in new if f >= top - 16]
         return math.fsum(shares[1]) / math.fsum(shares[0] + shares[1])
@@ -202,6 +203,7 @@ def cases(draw):
         "learn_known": draw(st.booleans()),
         "alone": draw(st.sampled_from([None, threshold, threshold - 2.0, threshold - 1e6])),
         "temperature": draw(st.sampled_from([0.1, 1.0, 7.0])),
+        "even_at": draw(st.sampled_from([None, 0.0, threshold - 5.0, threshold + 5.0])),
         "concentration": draw(st.sampled_from([None, 1.0, 0.2])),
         "discount": draw(st.sampled_from([0.0, 0.4])),
         "reconsider_every": every,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from newfound.errors import DataError, SettingsError
-from newfound.evaluation import named_right, reliability, score
+from newfound.evaluation import named_right, reliability, score, unheard_of
 
 
 def test_the_curve_and_its_errors_by_hand():
@@ -99,3 +101,29 @@ class TestRefused:
     def test_answers_for_other_samples(self):
         with pytest.raises(DataError, match="one value for each sample"):
             named_right(["cat"], ["cat", "dog"], ["cat"], [False, False])
+
+
+def test_a_class_is_new_until_a_category_stands_for_it():
+    labels = ["cat", "owl", "owl", "owl", "fox", "fox", "bee"]
+    answers = ["cat", "cat", 5, 5, 5, 6, 6]  # the first owl is taken for a cat, the first fox for an owl
+    discovered = [False, False, True, True, True, True, True]
+    new = unheard_of(labels, answers, ["cat"], discovered)
+    # Category 5 is of owls from its founder on. Category 6 has a fox and a bee: it stands for one of the two.
+    assert new.tolist()[:5] == [False, True, True, False, True]
+    assert new.tolist()[5:] in ([True, True], [False, True])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=30))
+def test_what_is_new_is_what_a_plain_search_of_the_past_does_not_find(samples):
+    labels, answers = [a for a, _ in samples], [b for _, b in samples]
+    discovered = [answer >= 2 for answer in answers]  # 0 and 1 are known
+    new = unheard_of(labels, answers, [0, 1], discovered)
+    for i, label in enumerate(labels):
+        found = {answer for answer in answers[:i] if answer >= 2}
+        categories = [Counter(of for of, answer in samples if answer == category) for category in found]
+        leads = [c[label] == max(c.values()) for c in categories]
+        alone = [c[label] > max([n for other, n in c.items() if other != label], default=0) for c in categories]
+        if label < 2 or any(alone):
+            assert not new[i]
+        elif not any(leads):
+            assert new[i]

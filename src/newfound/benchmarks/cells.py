@@ -143,7 +143,7 @@ class Cell:
         return {
             "data": s.about, "backbone": s.backbone, "weights": s.source, "method": v.method,
             "preset": presets.label(v.preset, short=s.short), "settings": self.settings,
-            "resolved": digest(given(resolved)), "seed": self.seed, "orders": s.orders,
+            "resolved": digest(_scored(given(resolved))), "seed": self.seed, "orders": s.orders,
         } | ({"image_size": s.image_size} if s.image_size else {})  # fmt: skip
 
     @cached_property
@@ -253,6 +253,11 @@ def given(settings: Settings) -> dict[str, Any]:
     """The settings that are not at their default: so a new setting leaves old results valid."""
     values = {field.name: (getattr(settings, field.name), field.default) for field in dataclasses.fields(settings)}
     return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def _scored(settings: dict[str, Any]) -> dict[str, Any]:
+    """Without the settings that no score depends on, only probabilities, of which cells keep none."""
+    return {name: value for name, value in settings.items() if name != "even_at"}
 
 
 def digest(value: Any) -> str:

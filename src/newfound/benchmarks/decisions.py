@@ -30,7 +30,7 @@ from newfound.benchmarks.tables import Column, Values, orders_in_words, plain_cs
 from newfound.cache import TokenCache
 from newfound.discovery import events_of, standing
 from newfound.errors import SettingsError
-from newfound.evaluation import by_name, named_right, reliability, score, stream_order
+from newfound.evaluation import by_name, named_right, reliability, score, stream_order, unheard_of
 from newfound.features import Encoder
 from newfound.files import write_text
 from newfound.launching import launch
@@ -87,11 +87,10 @@ class Learnt:
             found["standing"].append(score(labels, later, labelled.classes, later_discovered).as_dict())
             if out.probability is not None:
                 right = named_right(labels, answers, labelled.classes, discovered)
-                curve = reliability(out.probability, right)
+                new = unheard_of(labels, answers, labelled.classes, discovered)
                 found["calibration"].append(
-                    {"ece": curve.ece, "brier": curve.brier, "count": curve.count.tolist(),
-                     "confidence": _numbers(curve.confidence), "accuracy": _numbers(curve.accuracy)}
-                )  # fmt: skip
+                    {**_curve(out.probability, right), "new": _curve(out.new_probability, new)}
+                )
         return found | {
             "threshold": {"value": chosen.threshold, "rule": chosen.describe(), "flat": list(chosen.flat)},
             "share": chosen.share,
@@ -199,6 +198,7 @@ def table_rows(results: Sequence[Result]) -> list[list[str]]:
         Column("Named", _parts("standing", "named", ("all",))),
         Column("categories", (("", lambda r: [s["categories"] for s in r["standing"]]),), scale=1, digits=0),
         Column("ECE", (("", lambda r: [c["ece"] for c in r["calibration"]]),)),
+        Column("ECE, new", (("", lambda r: [c["new"]["ece"] for c in r["calibration"] if "new" in c]),)),
     ]
     rows = [["features", "decided by", *(column.title for column in columns)]]
     for features, rule in _lines(results):
@@ -216,8 +216,8 @@ def caption(results: Sequence[Result]) -> str:
         f"{data['protocol']}{drawn} ({data['known']} of {data['classes']} classes known), {first['backbone']}, seeds "
         f"{', '.join(map(str, seeds))}, {orders_in_words(first['orders'])} each; mean of All / Old / New and the "
         "spread of All over seeds and orders, in per cent. Thresholds and settings are rehearsed on the labelled set. "
-        '"In the end": the answers after second thoughts. ECE: of the probability of the answer given at once. '
-        f"Commits {commits}."
+        '"In the end": the answers after second thoughts. ECE: of the probability of the answer given at once, and of '
+        f"the probability that a sample is of a class without a category. Commits {commits}."
     )
 
 
@@ -276,6 +276,15 @@ def _identity(setup: Setup, features: str, rule: str, seed: int) -> dict[str, An
 
 def _key(setup: Setup, features: str, rule: str, seed: int) -> str:
     return digest(_identity(setup, features, rule, seed))
+
+
+def _curve(probability: np.ndarray | None, came_true: np.ndarray) -> dict[str, Any]:
+    assert probability is not None, "a dictionary has all probabilities or none"
+    curve = reliability(probability, came_true)
+    return {
+        "ece": curve.ece, "brier": curve.brier, "count": curve.count.tolist(),
+        "confidence": _numbers(curve.confidence), "accuracy": _numbers(curve.accuracy),
+    }  # fmt: skip
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

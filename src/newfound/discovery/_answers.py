@@ -58,6 +58,19 @@ class Pairs:
         return np.searchsorted(self.at, np.arange(questions + 1))
 
 
+@dataclass(frozen=True)
+class Odds:
+    """How log ratios become probabilities."""
+
+    even: float  # the log ratio at which a category and one never seen are equally probable
+    temperature: float
+
+    @property
+    def reach(self) -> float:
+        """How far below the best a log ratio can be and count; more than what dividing by the temperature rounds."""
+        return REACH * self.temperature * (1 + 1e-9)
+
+
 class Answers:
     """The answers to a block, written into the rows of ``into`` from ``start`` on.
 
@@ -66,10 +79,10 @@ class Answers:
     """
 
     def __init__(self, into: Decisions, start: int, readings: Float32s, evidence: tuple[Evidence, Evidence], ids: Ints,
-                 threshold: float, temperature: float) -> None:  # fmt: skip
+                 odds: Odds) -> None:  # fmt: skip
         self._into, self._start, self._readings, self._ids = into, start, readings, ids
         self._categories, self._candidates = evidence
-        self._threshold, self._temperature = threshold, temperature
+        self._odds = odds
         self.k = into.runners_up_category.shape[1] + 1
         self._rows = np.empty((2, _PAIRS), np.int64)  # of categories, and the same or, if they have changed, ~former
         self._added: list[tuple[Ints, Ints, NDArray[np.bool_], Pairs, Pairs]] = []
@@ -178,12 +191,12 @@ class Answers:
     def _probabilities(self, pairs: Pairs, rivals: Pairs, questions: int) -> tuple[Float64s, Float64s]:
         """The probability of each category in a pair, and of a new one for each question.
 
-        The softmax of (score - threshold) / temperature and of 0, which stands for a category never seen. What fits
+        The softmax of (score - even) / temperature and of 0, which stands for a category never seen. What fits
         a candidate is new too. What is out of reach of the best, or not among the leading ones, has 0. The sums are
         exact before they are rounded, so their order does not matter.
         """
         tops = np.zeros(questions)
-        sides = [(side, (side.scores - self._threshold) / self._temperature) for side in (pairs, rivals)]
+        sides = [(side, (side.scores - self._odds.even) / self._odds.temperature) for side in (pairs, rivals)]
         for side, fits in sides:
             firsts = side.firsts()
             best = side.at[firsts]

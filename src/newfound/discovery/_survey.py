@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newfound.discovery import _filter
-from newfound.discovery._answers import LEADING, REACH, Answers, Pairs
+from newfound.discovery._answers import LEADING, Answers, Odds, Pairs
 from newfound.discovery._evidence import Evidence, Grown
 from newfound.discovery._exact import Float32s, Float64s, Ints
 from newfound.discovery._products import Products, Readings, all_at_most
@@ -24,7 +24,7 @@ class Survey:
     """
 
     def __init__(self, block: Readings, categories: Products, candidates: Products, part: slice,
-                 cuts: tuple[float, float | None], temperature: float, k: int) -> None:  # fmt: skip
+                 cuts: tuple[float, float | None], odds: Odds, k: int) -> None:  # fmt: skip
         self._evidence, self._waiting = categories.evidence, candidates.evidence
         self.block, self.start, self._model = block, part.start, categories.evidence.model
         self._new = new = categories.evidence.prior.of_new(len(categories.evidence))
@@ -34,8 +34,7 @@ class Survey:
         values, others = categories.settled(part), candidates.settled(part)
         peaks, last = _largest(values, k)
         rivals = others.max(axis=1, initial=-np.inf).astype(np.float64)
-        reach = REACH * temperature * (1 + 1e-9)
-        floors = np.maximum(np.maximum(peaks, rivals), cuts[0] + new) - reach - 2 * errors
+        floors = np.maximum(np.maximum(peaks, rivals), min(cuts[0], odds.even) + new) - odds.reach - 2 * errors
         self._rival_floors, self._rivals = _leading(others, floors, LEADING, errors)
         self._floors, self._near = _leading(values, np.minimum(floors, last - 2 * errors), max(k, LEADING), errors)
         self._limits = all_at_most(np.stack([self._floors, self._rival_floors], axis=1))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.discovery._answers import LEADING, REACH, Answers
+from newfound.discovery._answers import LEADING, Answers, Odds
 from newfound.discovery._evidence import Evidence, Grown
 from newfound.discovery._exact import Float32s, Ints
 from newfound.discovery._ledger import Ledger
@@ -54,11 +54,10 @@ class Weighing:
     A candidate or a founder that a reading leads to counts from the next reading on.
     """
 
-    def __init__(self, readings: Float32s, ledger: Ledger, threshold: float, alone: float | None, temperature: float,
+    def __init__(self, readings: Float32s, ledger: Ledger, threshold: float, alone: float | None, odds: Odds,
                  *, grow: bool) -> None:  # fmt: skip
         self._readings, self._ledger = readings, ledger
-        self._threshold, self._alone, self._temperature = threshold, alone, temperature
-        self._reach = REACH * temperature * (1 + 1e-9)  # more than what dividing by the temperature rounds
+        self._threshold, self._alone, self._odds = threshold, alone, odds
         self._block = Readings(readings, ledger.evidence.model)
         room, unsettled = (len(readings), min(len(readings), _RUN)) if grow else (0, 0)
         self._categories = Products(self._block, ledger.evidence, room, unsettled)
@@ -128,7 +127,7 @@ class Weighing:
     def _survey(self, begin: int, size: int, k: int) -> Survey:
         part = slice(begin, begin + size)
         cuts = self._threshold, self._alone
-        return Survey(self._block[part], self._categories, self._candidates, part, cuts, self._temperature, k)
+        return Survey(self._block[part], self._categories, self._candidates, part, cuts, self._odds, k)
 
     def _run(self, begin: int, size: int, k: int) -> _Run | None:
         """The readings from ``begin`` on that are better decided on together, at most ``size``; None: hardly any."""
@@ -210,7 +209,7 @@ class Weighing:
 
     def _answers(self, into: Decisions, start: int) -> Answers:
         sides = self._ledger.evidence, self._ledger.candidates.evidence
-        return Answers(into, start, self._readings, sides, self._ids, self._threshold, self._temperature)
+        return Answers(into, start, self._readings, sides, self._ids, self._odds)
 
     def _judge(self, i: int, k: int) -> tuple[_View, int, bool, bool, int | None]:
         """What reading ``i`` sees, its best category (a row or -1), whether it founds one, whether it joins the best
@@ -238,7 +237,8 @@ class Weighing:
             max(categories.longest, candidates.longest), max(categories.highest, candidates.highest),
         )  # fmt: skip
         peak, other_peak = _peak(values), _peak(others)
-        floor = max(peak, other_peak, self._threshold + new) - self._reach - 2 * error
+        lowest = min(self._threshold, self._odds.even) + new
+        floor = max(peak, other_peak, lowest) - self._odds.reach - 2 * error
         kth = peak
         if k > 1:
             kth = float(np.partition(values, -k)[-k]) if len(values) >= k else -np.inf

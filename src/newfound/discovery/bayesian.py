@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from newfound.discovery._answers import Odds
 from newfound.discovery._categories import Categories, Register
 from newfound.discovery._checks import labelled, number, variances, whitened, whole
 from newfound.discovery._edits import Given, Moves
@@ -51,6 +52,9 @@ class BayesianDictionary(Register):
             for it, and waits as a candidate. A later sample that fits a candidate better than all categories, with at
             least the threshold, founds a category together with it; the candidate then moves there.
         temperature: Log ratios are divided by it before they become probabilities.
+        even_at: The log ratio at which a category and one never seen are equally probable. None: the threshold. The
+            threshold says when to found a category, which takes more than being a little more probable; 0 says what
+            the densities alone do.
         concentration: Of a Pitman-Yor prior, which adds log(members - discount) - log(concentration + discount *
             categories) to every log ratio; with ``discount`` 0 it is a Chinese restaurant process. None: no prior.
             Members of a known category are its labelled readings and the samples that joined it.
@@ -68,7 +72,7 @@ class BayesianDictionary(Register):
     are admitted so: second thoughts never move them, nor merge two categories that both have remembered ones.
 
     The score of a sample is its best log ratio with a category, the prior included; -1e30 if there is none. Its
-    probabilities are the softmax of (log ratio - threshold) / temperature over the categories (at most the best 32 of
+    probabilities are the softmax of (log ratio - even_at) / temperature over the categories (at most the best 32 of
     those within 16 temperatures) and of 0 for a new one, with which candidates count.
 
     Raises:
@@ -94,6 +98,7 @@ class BayesianDictionary(Register):
         learn_known: bool = False,
         alone: float | None = None,
         temperature: float = 1.0,
+        even_at: float | None = None,
         concentration: float | None = None,
         discount: float = 0.0,
         reconsider_every: int | None = None,
@@ -104,6 +109,7 @@ class BayesianDictionary(Register):
         self._alone = None if alone is None else number(alone, "alone")
         self.threshold = threshold
         self._temperature = number(temperature, "temperature", above=0.0)
+        self._even_at = None if even_at is None else number(even_at, "even_at")
         self._reconsider_every = None if reconsider_every is None else whole(reconsider_every, "reconsider_every")
         self._reconsider_at = number(reconsider_at, "reconsider_at")
         self._memory = whole(memory, "memory")
@@ -180,7 +186,8 @@ class BayesianDictionary(Register):
         take_in(self._ledger, readings, given)
 
     def _weigh(self, readings: Float32s, *, grow: bool) -> Weighing:
-        return Weighing(readings, self._ledger, self._threshold, self._alone, self._temperature, grow=grow)
+        odds = Odds(self._threshold if self._even_at is None else self._even_at, self._temperature)
+        return Weighing(readings, self._ledger, self._threshold, self._alone, odds, grow=grow)
 
     def _block_size(self) -> int:
         rows = len(self) + len(self._ledger.candidates.evidence)
@@ -246,6 +253,7 @@ class BayesianDictionary(Register):
             "learn_known": self._ledger.learn_known,
             "alone": self._alone,
             "temperature": self._temperature,
+            "even_at": self._even_at,
             "concentration": prior.concentration,
             "discount": prior.discount,
             "reconsider_every": self._reconsider_every,
@@ -268,7 +276,8 @@ class BayesianDictionary(Register):
         )  # fmt: skip
         try:
             spread = state["spread"]
-            restored = cls(spread, np.empty((0, len(spread))), [], **{name: state[name] for name in settings})
+            given = {name: state[name] for name in settings} | {"even_at": state.get("even_at")}  # older ones lack it
+            restored = cls(spread, np.empty((0, len(spread))), [], **given)
             restored._seen = int(state["seen"])
             restored._ledger.restore(state, restored._seen)
         except KeyError as missing:

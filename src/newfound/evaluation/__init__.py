@@ -5,7 +5,7 @@
 1.0
 """
 
-from newfound.evaluation.calibration import Reliability, named_right, reliability
+from newfound.evaluation.calibration import Reliability, named_right, reliability, unheard_of
 from newfound.evaluation.score import Accuracy, Scores, score
 from newfound.evaluation.stream import StreamResult, by_name, evaluate_stream, stream_order
 
@@ -20,4 +20,5 @@ __all__ = [
     "reliability",
     "score",
     "stream_order",
+    "unheard_of",
 ]

@@ -1,4 +1,4 @@
-"""Do probabilities mean what they say? Which answers are right, and how often those of equal probability are."""
+"""Do probabilities mean what they say? Which answers are right, what was new, and how often it comes true."""
 
 from __future__ import annotations
 
@@ -70,3 +70,33 @@ def named_right(
         chosen[table.cluster[cells]] = table.klass[cells]
         right[new] = chosen[cluster_codes[new]] == class_codes[new]
     return right
+
+
+def unheard_of(
+    labels: Iterable[Hashable], predictions: Iterable[Hashable], known: Iterable[Hashable], discovered: ArrayLike
+) -> Mask:
+    """Which samples were of a class that no category stood for when they came; arguments as in :func:`named_right`.
+
+    Samples are in the order of the stream. A discovered category stands for the class that most of its samples have,
+    from the one after its founder on; known ones stand for their own.
+
+    Raises:
+        DataError: arrays of different lengths, or labels that `score` would refuse.
+    """
+    class_codes, classes = factorise(labels, "labels")
+    cluster_codes, values = factorise(predictions, "predictions")
+    marked = np.asarray(discovered, bool)
+    if not len(class_codes) == len(cluster_codes) == len(marked):
+        raise DataError("labels, predictions and discovered need one value for each sample.")
+    places, found = np.arange(len(class_codes)), np.flatnonzero(marked)
+    since = np.full(len(classes), len(places))  # the sample that founded the first category of a class
+    since[members(classes, distinct_values(known, "known"))] = -1
+    if found.size:
+        table = Table.of(cluster_codes[found], class_codes[found], len(values), len(classes))
+        order = np.lexsort((table.klass, -table.count, table.cluster))
+        clusters, first = np.unique(table.cluster[order], return_index=True)
+        founders = np.full(len(values), len(places))
+        np.minimum.at(founders, cluster_codes[found], found)
+        np.minimum.at(since, table.klass[order[first]], founders[clusters])
+    new: Mask = places <= since[class_codes]
+    return new

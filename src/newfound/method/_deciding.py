@@ -153,7 +153,7 @@ class ByEvidence:
         return BayesianDictionary(
             known["spread"], known["sums"], known["counts"], threshold,
             learn_known=s.learn_known, alone=None if s.alone is None else min(s.alone, threshold),
-            temperature=s.evidence_temperature, concentration=s.concentration, discount=s.discount,
+            temperature=s.evidence_temperature, even_at=s.even_at, concentration=s.concentration, discount=s.discount,
             reconsider_every=s.reconsider_every, reconsider_at=min(self._number("reconsider_at"), threshold),
             memory=s.memory, merge_at=s.merge_at,
         )  # fmt: skip

@@ -40,6 +40,7 @@ class PrototypeSettings(Settings):
             dictionary; `reconsider_at` can be "rehearsed".
         evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own); a rehearsal
             sets it.
+        even_at: of the dictionary: the log ratio at which a new category is as probable as the best one.
     """
 
     threshold: float | Literal["adaptive", "rehearsed"] = "rehearsed"
@@ -60,6 +61,7 @@ class PrototypeSettings(Settings):
     merge_at: float | None = None
     learn_known: bool = False
     evidence_temperature: float = 1.0
+    even_at: float | None = None
     concentration: float | None = None
     discount: float = 0.0
 
