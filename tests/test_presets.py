@@ -135,7 +135,7 @@ def test_evidence_that_cannot_be_weighed_is_refused_before_anything_is_learnt(ba
 def test_the_temperature_of_a_loss_is_not_that_of_probabilities():
     settings = resolved("default", temperature=0.2, evidence_temperature=8.0)
     assert (settings.temperature, settings.evidence_temperature) == (0.2, 8.0)
-    assert resolved("default").evidence_temperature == 1.0
+    assert resolved("default").evidence_temperature == "rehearsed"
 
 
 def test_what_is_asked_for_wins_and_none_means_the_presets():

@@ -185,6 +185,11 @@ def test_evidence_that_cannot_be_rehearsed_has_a_cut_of_its_own_and_says_why(enc
     assert f"{kinds} classes with {kinds * each} images in all are too few" in found.describe()
 
 
+def test_a_temperature_that_was_given_is_kept_even_one(encoder, pictures):
+    found = rehearsed(encoder, pictures, method="frozen", epochs=0, evidence_temperature=1.0, **WEIGHING)
+    assert "evidence_temperature" not in found.settings
+
+
 def _weighed(encoder, images, targets, seed):
     cls, fabric = get_method("frozen"), Fabric(accelerator="cpu", devices=1)
     return rehearse(

@@ -246,8 +246,8 @@ def _temperature(scenes: list[Scene], settings: Mapping[str, Any], cut: float) -
     The better half of the draws is asked. A draw knows half of the classes, and half of the images or fewer, so answers
     go wrong more often than they will; most of all in those draws that the threshold does not suit.
     """
-    given = getattr(scenes[0].method.settings, "evidence_temperature", 1.0) != 1.0
-    if given or scenes[0].trust(settings, cut) is None:
+    wanted = getattr(scenes[0].method.settings, "evidence_temperature", None) == "rehearsed"
+    if not wanted or scenes[0].trust(settings, cut) is None:
         return {}
     trials = [{**settings, "evidence_temperature": t} for t in _TEMPERATURES]
     errors = np.array([[scene.trust(trial, cut) for scene in scenes] for trial in trials], np.float64)

@@ -188,7 +188,9 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
 
         Whether it is of one of them at all is what :meth:`predict_new_proba` says.
         """
-        scores = self._scores(X) / self._temperature
+        scores = self._scores(X)
+        assert isinstance(self.dictionary_, BayesianDictionary), "other dictionaries have no probabilities"
+        scores = scores / self.dictionary_.temperature
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -231,7 +233,7 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         else:
             cut, why = method.own_cut(*taught)
             rule = cut, f"{why}; too few classes or rows to rehearse"
-        self._deciding, self._temperature = method.deciding, method.settings.evidence_temperature
+        self._deciding = method.deciding
         self._known = self._deciding.teach(*taught)
         self._labels = CategoryLabels(classes)
         self._sums = class_sums(self._read(rows).astype(np.float64), targets)[0]

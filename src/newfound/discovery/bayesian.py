@@ -197,6 +197,11 @@ class BayesianDictionary(Register):
         every = self._reconsider_every
         return every - self._seen % every if every else self._block_rows
 
+    @property
+    def temperature(self) -> float:
+        """What log ratios are divided by before they become probabilities."""
+        return self._temperature
+
     def __repr__(self) -> str:
         return self._repr(f"dimension={self.dimension}, threshold={self.threshold:g}")
 

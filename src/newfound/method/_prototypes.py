@@ -38,8 +38,7 @@ class PrototypeSettings(Settings):
             that learns measures `inflate` too. With `power` None features without negative numbers are rooted.
         alone, reconsider_every, reconsider_at, memory, merge_at, learn_known, concentration, discount: of the
             dictionary; `reconsider_at` can be "rehearsed".
-        evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own); a rehearsal
-            sets it.
+        evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own).
         even_at: of the dictionary: the log ratio at which a new category is as probable as the best one.
     """
 
@@ -60,7 +59,7 @@ class PrototypeSettings(Settings):
     memory: int = 5000
     merge_at: float | None = None
     learn_known: bool = False
-    evidence_temperature: float = 1.0
+    evidence_temperature: float | Literal["rehearsed"] = "rehearsed"
     even_at: float | None = None
     concentration: float | None = None
     discount: float = 0.0
@@ -86,7 +85,7 @@ class PrototypeSettings(Settings):
             )
         if isinstance(self.threshold, str) and self.threshold not in ("adaptive", "rehearsed"):
             raise SettingsError(f'threshold={self.threshold!r}: choose "adaptive", "rehearsed" or a number.')
-        for name in ("share", "between", "reconsider_at"):
+        for name in ("share", "between", "reconsider_at", "evidence_temperature"):
             value = getattr(self, name)
             if isinstance(value, str) and value != "rehearsed":
                 raise SettingsError(f'{name}={value!r}: choose "rehearsed" or a number.')
@@ -94,7 +93,7 @@ class PrototypeSettings(Settings):
             raise SettingsError(f"centre={self.centre}: true, false, or a share of the mean in [0, 1].")
         if not isinstance(self.share, str) and not 0 <= self.share <= 1:
             raise SettingsError(f"share={self.share}: it must lie in [0, 1].")
-        if not self.evidence_temperature > 0:
+        if not isinstance(self.evidence_temperature, str) and not self.evidence_temperature > 0:
             raise SettingsError(f"evidence_temperature={self.evidence_temperature}: it must be above zero.")
         ByEvidence(self).check()
 
