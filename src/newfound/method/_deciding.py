@@ -35,7 +35,7 @@ _COSINES = np.round(np.arange(0.10, 0.96, 0.02), 2)
 _LOG_RATIOS = np.arange(-10.0, 31.0, 5.0)
 # What a rehearsal tries for its score; where there is none, the first value is taken.
 _REHEARSED: dict[str, tuple[float, ...]] = {"between": (0.15, 0.1, 0.25), "reconsider_at": (0.0, -30.0, -10.0, 5.0)}
-_TEMPERATURE = 10.0  # where nothing is rehearsed: what rehearsals come to
+_DIRECTIONS = 50  # for a degree of temperature where nothing is rehearsed: with 512, what rehearsals come to
 _MISCOUNT = 0.05
 _LOG_RATIO = 10.0  # what rehearsals come to
 _COSINE = 0.7  # the paper's tau_init
@@ -154,15 +154,11 @@ class ByEvidence:
         return BayesianDictionary(
             known["spread"], known["sums"], known["counts"], threshold,
             learn_known=s.learn_known, alone=None if s.alone is None else min(s.alone, threshold),
-            temperature=self.temperature, even_at=s.even_at, concentration=s.concentration, discount=s.discount,
+            temperature=self._temperature(len(known["spread"])), even_at=s.even_at,
+            concentration=s.concentration, discount=s.discount,
             reconsider_every=s.reconsider_every, reconsider_at=min(self._number("reconsider_at"), threshold),
             memory=s.memory, merge_at=s.merge_at,
         )  # fmt: skip
-
-    @property
-    def temperature(self) -> float:
-        value = self.settings.evidence_temperature
-        return _TEMPERATURE if isinstance(value, str) else value
 
     def cuts(self) -> np.ndarray:
         return _LOG_RATIOS
@@ -191,6 +187,10 @@ class ByEvidence:
         if self.settings.reconsider_every is None:
             choices.pop("reconsider_at", None)
         return choices
+
+    def _temperature(self, directions: int) -> float:
+        value = self.settings.evidence_temperature
+        return max(1.0, directions / _DIRECTIONS) if isinstance(value, str) else value
 
     def _number(self, name: str) -> Any:
         value = getattr(self.settings, name)
