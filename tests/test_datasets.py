@@ -133,6 +133,19 @@ def test_loops_of_links_neither_hang_nor_mix_classes(tmp_path):
     assert data.empty_classes == ()
 
 
+def test_dead_links_are_images_that_cannot_be_read_in_a_folder_as_in_a_table(tmp_path):
+    plant(tmp_path, "cat/1.jpg", "dog/2.jpg")
+    (tmp_path / "cat" / "gone.jpg").symlink_to(tmp_path / "nowhere.jpg")
+    (tmp_path / "stray.jpg").symlink_to(tmp_path / "nowhere.jpg")
+    data = load_dataset(tmp_path)
+    assert named(tmp_path, data) == [("cat/1.jpg", "cat"), ("cat/gone.jpg", "cat"), ("dog/2.jpg", "dog")]
+    assert data.stray_images == 1
+    write_csv(data, tmp_path / "list.csv")
+    assert load_dataset(tmp_path / "list.csv").items == data.items
+    _, dropped = drop_unreadable(data)
+    assert "it is a link to" in dict(dropped)[str(tmp_path / "cat" / "gone.jpg")]
+
+
 def test_a_folder_without_class_folders_explains_the_layout(tmp_path):
     with pytest.raises(DataError, match="no images; give every class a folder"):
         load_dataset(tmp_path)

@@ -327,6 +327,8 @@ def test_a_missing_file_is_a_missing_file_error(tmp_path):
         for function in (open_image, content_hash):
             with pytest.raises(MissingFileError, match=path.name):
                 function(path)
+    with pytest.raises(MissingFileError, match=rf"it is a link to {tmp_path}/nowhere\.jpg, where nothing is"):
+        open_image(tmp_path / "broken.jpg")
 
 
 def test_a_folder_a_pipe_and_impossible_names_are_image_errors(tmp_path):
@@ -561,7 +563,7 @@ def test_hidden_files_and_folders_are_skipped_but_a_hidden_root_is_not(tmp_path)
     assert listed(root) == ["a.png"]
 
 
-def test_loops_of_links_come_to_an_end_and_broken_links_are_skipped(tmp_path):
+def test_loops_of_links_come_to_an_end_and_dead_links_to_images_are_listed_so_that_each_gets_its_error(tmp_path):
     root = tmp_path / "data"
     plant(root, "a/1.png", "b/2.png")
     plant(tmp_path, "beside.png")
@@ -570,7 +572,9 @@ def test_loops_of_links_come_to_an_end_and_broken_links_are_skipped(tmp_path):
     (root / "a" / "self").symlink_to("self")
     (root / "b" / "a").symlink_to(root / "a")
     (root / "gone.png").symlink_to(root / "nowhere.png")
-    assert listed(root) == ["a/1.png", "b/2.png"]
+    (root / "itself.png").symlink_to("itself.png")
+    (root / "gone").symlink_to(root / "nowhere")
+    assert listed(root) == ["a/1.png", "b/2.png", "gone.png", "itself.png"]
 
 
 def test_links_to_images_and_to_folders_elsewhere_are_followed(tmp_path):

@@ -155,6 +155,32 @@ def test_a_file_that_went_away_before_it_was_read_is_no_error(folder, watched, c
     assert item.try_later(item)
 
 
+def test_a_link_that_leads_nowhere_is_waited_for_and_then_an_error(folder, watched, clock):
+    (folder / "gone.png").symlink_to(folder.parent / "nowhere.png")
+    (folder / "self.png").symlink_to("self.png")
+    told = {}
+    for second in (0, 1, 2, 30, 31, 60):
+        clock.now = second
+        told[second] = [(os.path.basename(item.name), item.try_later(item)) for item in watched.poll()]
+    assert told.pop(1) == [("gone.png", True), ("self.png", True)]
+    assert told.pop(30) == [("gone.png", False), ("self.png", False)]
+    assert not any(told.values())
+    save(folder.parent / "nowhere.png")
+    clock.now = 61
+    assert watched.poll() == []
+    clock.now = 62
+    assert [os.path.basename(item.name) for item in watched.poll()] == ["gone.png"]
+
+
+def test_what_a_link_led_to_may_go_once_it_has_been_read(folder, after):
+    target = save(folder.parent / "there.png")
+    (folder / "link.png").symlink_to(target)
+    after(0)
+    assert after(1) == ["link.png"]
+    target.unlink()
+    assert after(1) == after(1) == after(100) == []
+
+
 def test_folders_below_and_links_are_looked_into_but_none_twice(folder, after):
     (folder / "deep" / "er").mkdir(parents=True)
     save(folder / "deep" / "er" / "a.png")

@@ -21,7 +21,7 @@ from PIL import Image
 from newfound import hf_datasets
 from newfound._category_labels import label_texts
 from newfound.errors import DataError, ImageError, MissingFileError
-from newfound.files import is_image_path
+from newfound.files import is_file_or_dead_link, is_image_path
 from newfound.images import find_images, is_array, open_image
 from newfound.tables import SEPARATORS, read_table
 from newfound.tables import write_csv as write_csv
@@ -105,7 +105,7 @@ def load_dataset(source: Any, *, labels: Iterable[Hashable] | None = None) -> La
     header is recognised by its names (path, file, filename or image; label, class or category) and may be
     missing; paths are relative to the CSV's folder. Labels become text without white space around it.
 
-    Raises :class:`MissingFileError` if the path, or one in the CSV, leads nowhere, and :class:`DataError` for
+    Raises :class:`MissingFileError` if the path, or one in the CSV, is not there, and :class:`DataError` for
     anything else that is not a labelled data set.
     """
     if isinstance(source, (LabelledImages, str, os.PathLike)):
@@ -146,7 +146,7 @@ def _load_folder(root: Path) -> LabelledImages:
         for folder, real in folders.items()
         if real not in above
     }
-    stray = sum(is_image_path(name) and os.path.isfile(root / name) for name in visible)
+    stray = sum(is_image_path(name) and is_file_or_dead_link(root / name) for name in visible)
     items = [path for paths in found.values() for path in paths]
     if not items:
         has = f"{stray} images but none of them in a class folder" if stray else "no images"

@@ -22,6 +22,11 @@ def is_image_path(path: str | os.PathLike[str]) -> bool:
     return PurePath(path).suffix.lower() in IMAGE_SUFFIXES | _FOREIGN_SUFFIXES
 
 
+def is_file_or_dead_link(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is here, or a link that leads to none, which whoever reads it tells of."""
+    return os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path))
+
+
 def part_of(path: Path) -> Path:
     """A name beside a file, to write it under until it is whole: another each time, so that no two writers share it."""
     return path.with_name(f"{path.name}.{_token()}.part")

@@ -23,7 +23,7 @@ from PIL import Image, UnidentifiedImageError
 from newfound._pixels import as_array, eight_bits, to_rgb, upright
 from newfound.crops import crop_at
 from newfound.errors import DataError, ImageError, MissingFileError, SettingsError
-from newfound.files import is_image_path
+from newfound.files import is_file_or_dead_link, is_image_path
 
 MAX_PIXELS = 100_000_000
 
@@ -124,7 +124,8 @@ def is_array(source: Any) -> bool:
 
 
 def find_images(folder: str | os.PathLike[str], *, skip: Collection[Path] = ()) -> list[Path]:
-    """Return all images below ``folder``, sorted by their path relative to it; also such as cannot be read (HEIC).
+    """Return all images below ``folder``, sorted by their path relative to it; also such as cannot be read: HEIC, and
+    links that lead nowhere.
 
     Names that start with a dot are left out. Links are followed, but no folder is entered twice, nor one that
     ``folder`` lies in, nor one of the resolved folders in ``skip``: so a loop of links comes to an end.
@@ -149,7 +150,7 @@ def find_images(folder: str | os.PathLike[str], *, skip: Collection[Path] = ()) 
             path = here / entry.name
             if os.path.isdir(path):
                 (links if entry.is_symlink() else folders).append(path)
-            elif is_image_path(path) and os.path.isfile(path):
+            elif is_image_path(path) and is_file_or_dead_link(path):
                 found.append(path)
     return sorted(found, key=lambda path: path.relative_to(root).as_posix())
 
@@ -234,7 +235,8 @@ def _open_path(path: Path) -> IO[bytes]:
         kind = path.stat().st_mode
         file = path.open("rb") if stat.S_ISREG(kind) else None  # a pipe could keep us waiting for ever
     except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f"there is no file {path}") from None
+        why = f": it is a link to {os.readlink(path)}, where nothing is" if path.is_symlink() else ""
+        raise MissingFileError(f"there is no file {path}{why}") from None
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", error)).lower()
         raise ImageError(f"cannot read {path}: {reason}") from error

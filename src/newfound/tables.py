@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from newfound.errors import DataError, MissingFileError
+from newfound.files import is_file_or_dead_link
 
 if TYPE_CHECKING:
     from newfound.datasets import LabelledImages
@@ -42,7 +43,7 @@ def read_table(path: Path) -> tuple[list[Path], list[str]]:
             raise DataError(f"{path}, line {line}: the {'label' if name.strip() else 'path'} is empty")
         spellings = (name, name.strip(), name.strip().replace("\\", "/"))  # the last as Windows writes paths
         candidates = [path.parent / spelling for spelling in spellings]
-        item = next((candidate for candidate in candidates if os.path.isfile(candidate)), None)
+        item = next((candidate for candidate in candidates if is_file_or_dead_link(candidate)), None)
         if item is None:
             hint = "" if Path(name).is_absolute() else f"; paths start from the folder of {path.name}"
             hint += "; a header must name the columns path and label" if line == 1 else ""

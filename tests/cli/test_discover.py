@@ -67,6 +67,20 @@ def test_an_unreadable_image_a_missing_one_and_a_closed_folder_do_not_stop_the_s
     assert "3 could not be read, the first: " in result.stderr
 
 
+def test_a_dead_link_in_a_folder_gives_an_error_line_and_loses_nothing_else(invoke, run, stream, tmp_path):
+    (tmp_path / "a.png").symlink_to(stream / "red" / "0.png")
+    (tmp_path / "b.png").symlink_to(tmp_path / "nowhere.png")
+    (tmp_path / "c.png").symlink_to(stream / "blue" / "0.png")
+    result = invoke("discover", run, tmp_path, "--in-memory")
+    assert result.exit_code == 3
+    first, dead, last = lines(result.stdout)
+    assert dead["image"] == str(tmp_path / "b.png")
+    assert "it is a link to" in dead["error"]
+    assert "category" in first
+    assert "category" in last
+    assert "1 could not be read" in result.stderr
+
+
 def test_what_names_no_image_is_answered_in_its_place(invoke, run, stream):
     red, blue = stream / "red" / "0.png", stream / "blue" / "0.png"
     result = invoke("discover", run, "-", "--in-memory", stdin=f"{red}\n{{no JSON\n{blue}\n{{}}\n")

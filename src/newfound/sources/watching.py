@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from newfound.errors import DataError, MissingFileError
-from newfound.files import is_image_path
+from newfound.files import is_file_or_dead_link, is_image_path
 from newfound.sources.items import Item
 from newfound.sources.stopping import Stop
 
@@ -23,6 +23,7 @@ _SHORTEST_PAUSE = 0.05
 _CHECKS = 2000  # files that were given before, to be looked at for a change in one poll: each costs a system call
 
 Version = tuple[int, int]  # size and time of modification
+_NOWHERE: Version = (-1, -1)  # of a link that leads to no file, or not yet
 
 
 @dataclass
@@ -41,9 +42,10 @@ class FolderWatch:
 
     Complete means that size and time of modification have not changed for `settle` seconds, and that it can be read:
     one that cannot is waited for, until it has not changed for `give_up` seconds. A file that changes after it was
-    given is given again; where there are many, that may take some polls to be noticed. Hidden names are left out, and
-    so are names that do not end like an image's: downloads and copies under way have such names (a.jpg.part,
-    .a.jpg.Xy3z, a.crdownload) until they are renamed.
+    given is given again; where there are many, that may take some polls to be noticed. A link that leads nowhere is a
+    file that cannot be read, unless it was read before. Hidden names are left out, and so are names that do not end
+    like an image's: downloads and copies under way have such names (a.jpg.part, .a.jpg.Xy3z, a.crdownload) until they
+    are renamed.
 
     Raises MissingFileError or DataError for a folder that is not there when the watch begins. One that goes away later
     is waited for.
@@ -88,7 +90,9 @@ class FolderWatch:
                 version = _version(entry)
                 if version is None:
                     continue
-                file = file if file is not None and file.version == version else _File(version, now)
+                # What a link leads to may go when it has been read: that is no change.
+                same = file is not None and (file.version == version or (settled and version == _NOWHERE))
+                file = file if file is not None and same else _File(version, now)
             self._files[path] = file
             if self._is_due(file, now):
                 file.hopeless, file.given = file.unreadable, True
@@ -129,21 +133,19 @@ class FolderWatch:
                 self._closed[folder] = f"cannot look into the folder {folder}: {error.strerror}"
                 continue
             for entry in visible:
-                try:
-                    if entry.is_dir():
-                        folders.append(entry.path)
-                    elif is_image_path(entry.name) and entry.is_file():
-                        yield entry
-                except OSError:  # a link to itself
-                    continue
+                link = entry.is_symlink()  # which may lead nowhere, or to itself
+                if os.path.isdir(entry.path) if link else entry.is_dir():
+                    folders.append(entry.path)
+                elif is_image_path(entry.name) and (is_file_or_dead_link(entry.path) if link else entry.is_file()):
+                    yield entry
 
 
 def _version(entry: os.DirEntry[str]) -> Version | None:
-    """None for a file that has gone since its folder was listed."""
+    """None for a file that has gone since its folder was listed, `_NOWHERE` for a link to nothing."""
     try:
         about = entry.stat()
     except OSError:
-        return None
+        return _NOWHERE if os.path.islink(entry.path) else None
     return about.st_size, about.st_mtime_ns
 
 
