@@ -255,13 +255,26 @@ def test_scatter_by_hand():
 class TestRefused:
     @pytest.mark.parametrize(
         ("targets", "words"),
-        [([0, 0, 0, 0], "4 samples of 1 classes"), ([0, 1, 2, 3], "4 samples of 4 classes"),
-         ([0, 0, 2, 2], "4 samples of 2 classes")],
-        ids=["one class", "one sample a class", "a class without samples"],
+        [([0, 0, 0, 0], "4 samples of 1 classes"), ([0, 1, 2, 3], "4 samples of 4 classes")],
+        ids=["one class", "one sample a class"],
     )  # fmt: skip
     def test_too_little_to_tell_the_spreads_apart(self, targets, words):
         with pytest.raises(SettingsError, match=f"{words} are too few"):
             TwoCovariance.fit(np.random.default_rng(0).standard_normal((4, 5)), targets)
+
+    @pytest.mark.parametrize(
+        ("targets", "words"),
+        [([1, 1, 2, 2], "here 0 to 1, but they go to 2 and none is 0"),
+         ([0, 0, 2, 2], "here 0 to 1, but they go to 2 and none is 1"),
+         ([0, 0, 1, 10**15], f"here 0 to 2, but they go to {10**15} and none is 2")],
+        ids=["not from 0", "a gap", "a label that is no number of a class"],
+    )  # fmt: skip
+    def test_classes_that_are_not_counted_from_0_without_a_gap_are_said_to_be_so(self, targets, words):
+        features = np.random.default_rng(0).standard_normal((4, 5))
+        with pytest.raises(SettingsError, match=words) as refused:
+            TwoCovariance.fit(features, targets)
+        assert "numpy.unique(targets, return_inverse=True)[1]" in str(refused.value)
+        TwoCovariance.fit(features, np.unique(targets, return_inverse=True)[1])
 
     def test_nothing_at_all(self):
         with pytest.raises(SettingsError, match="too few"):

@@ -197,11 +197,17 @@ def _classes(rows: Float64s, targets: Any) -> Ints:
             f"targets are one class number, 0 or more, for each of the {len(rows)} features, got {classes.dtype} "
             f"{classes.shape}."
         )
-    sizes = np.bincount(classes) if classes.size else np.zeros(0, np.int64)
-    if len(sizes) < 2 or not sizes.all() or len(rows) == len(sizes):
+    there, sizes = np.unique(classes, return_counts=True)
+    if there.size and there[-1] >= len(there):
+        missing = int(np.flatnonzero(there != np.arange(len(there)))[0])
         raise SettingsError(
-            f"{len(rows)} samples of {np.count_nonzero(sizes)} classes are too few to tell the spread within classes "
-            "from that between them: two classes are needed, one of them with two samples, and none without."
+            f"targets count classes from 0 without a gap, here 0 to {len(there) - 1}, but they go to {there[-1]} and "
+            f"none is {missing}: number them anew with numpy.unique(targets, return_inverse=True)[1]."
+        )
+    if len(sizes) < 2 or len(rows) == len(sizes):
+        raise SettingsError(
+            f"{len(rows)} samples of {len(sizes)} classes are too few to tell the spread within classes from that "
+            "between them: two classes are needed, one of them with two samples."
         )
     classes = classes.astype(np.int64)
     means = class_sums(rows, classes)[0] / sizes[:, None]
