@@ -119,13 +119,11 @@ class Client:
 
     def ignore(self, *categories: int, on: bool = True) -> None:
         """Mark categories as junk, or no longer."""
-        for category in categories:
-            self._edited("PATCH", f"/v1/categories/{int(category)}", {"ignored": on})
+        self._mark(categories, {"ignored": on})
 
     def promote(self, *categories: int, on: bool = True) -> None:
         """Mark named discoveries as classes to be taught, or no longer."""
-        for category in categories:
-            self._edited("PATCH", f"/v1/categories/{int(category)}", {"promoted": on})
+        self._mark(categories, {"promoted": on})
 
     def undo(self, event: int | None = None) -> dict[str, Any]:
         """Take back one edit and say which; without its number (`last_edit`), the last one, whoever made it.
@@ -248,6 +246,13 @@ class Client:
         told = self._ask(verb, where, json=asked)
         self.last_edit = next(reversed(told.get("edits", ())), None)
         return self._category(told)
+
+    def _mark(self, categories: Iterable[int], mark: dict[str, Any]) -> None:
+        last = None
+        for category in categories:
+            self._edited("PATCH", f"/v1/categories/{int(category)}", mark)
+            last = last if self.last_edit is None else self.last_edit
+        self.last_edit = last
 
     def _category(self, told: dict[str, Any]) -> Category:
         names = ("id", "name", "origin", "count", "merged_into", "ignored", "promoted")

@@ -16,7 +16,7 @@ import numpy as np
 from newfound.datasets import item_name
 from newfound.errors import JournalError, SettingsError
 from newfound.images import content_of
-from newfound.journal import editing
+from newfound.journal import editing, undoing
 from newfound.journal.book import Book
 from newfound.journal.journal import Journal
 from newfound.journal.keeper import Keeper
@@ -116,12 +116,19 @@ class Curator:
         return self.category(self._edit(make).details["category"])
 
     def move(self, images: Iterable[Any], category: int) -> Category:
-        """Say that images belong to a category; they stay there. See `split` for what names an image."""
+        """Say that images belong to a category; they stay there. See `split` for what names an image.
+
+        Of images that are there already it says that they are right, which is an edit too, unless it was said before.
+        """
         numbers = self._numbers(images)
 
         def make(book: Book, writer: Writer) -> editing.Edit:
-            book.catalogue.resolve(category)  # refuses an id that was never given out
-            return editing.move(book.catalogue, self.keeper.places(writer, numbers), category)
+            home = book.catalogue.resolve(category)  # refuses an id that was never given out
+            places = self.keeper.places(writer, numbers)
+            kind, details = editing.move(book.catalogue, places, home)
+            if undoing.decided(writer, places) and book.catalogue.stay(places.values(), home):
+                details["changes"] = []
+            return kind, details
 
         return self.category(self._edit(make).details["category"])
 

@@ -136,6 +136,30 @@ def test_a_category_merged_with_itself_is_said_to_stay_as_it_is(categories, disc
     assert [event["kind"] for event in categories("history", "--json")] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("rename", "sunflower"), "nothing changed: category {} is called sunflower already\n"),
+        (("ignore",), "nothing changed: 1 category is ignored already\n"),
+        (("ignore", "--stop"), "nothing changed: 1 category is not ignored\n"),
+        (("move", 0, 1), "nothing changed: a person has put that into category {} (new-1) before\n"),
+    ],
+)
+def test_what_is_so_already_is_said_to_change_nothing(categories, discovered, words, told):
+    verb, *rest = words
+    first = categories(verb, discovered, *rest)
+    assert ("nothing changed" in first.stderr) == ("--stop" in words)
+    events = len(categories("history", "--json"))
+    assert categories(verb, discovered, *rest).stderr == told.format(discovered)
+    assert len(categories("history", "--json")) == events
+
+
+def test_a_promotion_that_is_made_already_is_said_to_change_nothing(categories, invoke, kept, discovered):
+    categories("rename", discovered, "sunflower")
+    told = [invoke("promote", kept, discovered).stderr for _ in range(2)]
+    assert told[1] == "nothing changed; " + told[0]
+
+
 def test_a_name_that_another_category_has_is_said_to_merge_nothing(categories, kept, discovered):
     told = categories("rename", discovered, "blue").stderr
     assert "category 0 has that name too" in told

@@ -83,7 +83,7 @@ def test_what_is_taken_back_was_never_there_and_what_is_refused_changes_nothing(
             undone |= set(given_) if verb == "undo" else set()
         except SettingsError:
             assert curator.keeper.journal.position().events == events
-        if curator.keeper.journal.position().events > events:  # a merge of one is none
+        if curator.keeper.journal.position().events > events:  # what is so already, as a merge of one, is none
             done.append((verb, *given_))
 
     never = curator_of(make)
@@ -98,8 +98,8 @@ def test_what_is_taken_back_was_never_there_and_what_is_refused_changes_nothing(
     assert Keeper(curator.keeper.journal).book.to_bytes() == curator.keeper.book.to_bytes()
 
 
-def rename(category: int) -> Edit:
-    return lambda curator: curator.rename(category, f"name of {category}")
+def rename(category: int, name: str = "name") -> Edit:
+    return lambda curator: curator.rename(category, f"{name} of {category}")
 
 
 def merge(*categories: int) -> Edit:
@@ -126,7 +126,7 @@ def promote(category: int) -> Edit:
 @pytest.mark.parametrize(
     ("edit", "later", "shared"),
     [
-        (rename(3), rename(3), "category 3"),
+        (rename(3), rename(3, "another name"), "category 3"),
         (rename(3), promote(3), "category 3"),
         (rename(3), merge(3, 4), "category 3"),
         (rename(4), merge(3, 4), "category 4"),
@@ -266,6 +266,68 @@ def test_an_edit_tells_its_number_and_one_that_changes_nothing_has_none():
     curator.ignore(3, 4)
     assert curator.last_edit == 1
     assert curator.undo(curator.last_edit).details["was"] == "ignored"
+
+
+@pytest.mark.parametrize("make", [fixed, weighing])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda curator: curator.rename(3, " tern "),
+        lambda curator: curator.rename(0, "heron"),
+        lambda curator: curator.ignore(3, 4),
+        lambda curator: curator.ignore(5, on=False),
+        lambda curator: curator.promote(3),
+        lambda curator: curator.move([1, 3], 3),
+        lambda curator: curator.move([7], 8),  # where a split has put it
+    ],
+)
+def test_what_is_so_already_is_no_event_and_leaves_all_as_it_is(make, edit):
+    curator = curator_of(make)
+    curator.rename(3, "tern")
+    curator.promote(3)
+    curator.ignore(3, 4)
+    curator.move([1], 3)
+    curator.move([3], 3)
+    curator.split(4, [4])
+    curator.split(5, [7])
+    before = curator.keeper.book.to_bytes()
+    edit(curator)
+    assert curator.last_edit is None
+    assert curator.keeper.journal.position().events == 7
+    assert curator.keeper.book.to_bytes() == before
+    assert verify(curator.keeper.journal).fine
+
+
+def test_of_what_is_so_in_part_all_is_an_edit():
+    """So that what is said of each image and category stands, even if an earlier edit that said it is taken back."""
+    curator = curator_of()
+    curator.ignore(3)
+    curator.ignore(3, 4)
+    curator.move([1], 4)
+    curator.move([1, 2], 4)
+    assert [event.details.get("sightings", event.details.get("categories")) for event in curator.events()] == [
+        [3], [3, 4], [1], [1, 2],
+    ]  # fmt: skip
+
+
+def test_that_an_image_is_right_where_it_is_can_be_said_once_and_again_when_that_was_taken_back():
+    curator = curator_of()
+    for edit in (0, None):
+        curator.move([1], 3)
+        assert curator.last_edit == edit
+    curator.undo(0)
+    curator.move([1], 3)
+    assert curator.last_edit == 2
+
+
+def test_an_image_of_what_was_merged_into_a_category_can_be_put_into_it_for_good():
+    curator = curator_of()
+    curator.move([1], 3)
+    curator.merge([0, 3])
+    curator.move([1], 0)  # it was in 0 through the merge alone
+    assert curator.last_edit == 2
+    curator.move([1], 3)
+    assert curator.last_edit is None
 
 
 def test_of_a_move_of_an_older_newfound_nobody_knows_what_it_emptied():

@@ -108,6 +108,23 @@ def test_of_several_changes_in_one_request_all_are_made_or_none(filled):
     assert _category(filled, 0)["name"] == "kind0"
 
 
+def test_what_is_so_already_makes_no_edit(filled):
+    patch, post = filled.client.patch, filled.client.post
+    for edits in (2, 0):
+        answer = patch("/v1/categories/3", json={"name": "heron", "ignored": True})
+        assert (answer.json()["name"], len(answer.json()["edits"])) == ("heron", edits)
+    for edits in (1, 0):
+        answer = post("/v1/move", json={"sightings": [2], "category": 0})
+        assert (answer.json()["id"], len(answer.json()["edits"])) == (0, edits)
+
+
+def test_a_refused_request_that_begins_with_what_is_so_already_takes_back_nothing_of_others(filled):
+    filled.client.patch("/v1/categories/3", json={"name": "heron"}).raise_for_status()
+    refused = filled.client.patch("/v1/categories/0", json={"name": "kind0", "ignored": True})
+    assert refused.status_code == 422
+    assert _category(filled, 3)["name"] == "heron"
+
+
 def test_ignoring_and_promoting(filled):
     assert filled.client.patch("/v1/categories/3", json={"ignored": True}).json()["ignored"]
     unnamed = filled.client.patch("/v1/categories/4", json={"promoted": True})

@@ -89,6 +89,12 @@ def test_people_mend_categories_from_afar(client, stream):
     assert 4 not in {c.id for c in client.categories(ignored=False)}
     assert [s.number for s in client.sightings(3)] == [3, 8, 13]
     assert [s.number for s in client.sightings(limit=2)] == [0, 1]
+    client.ignore(4)
+    assert client.last_edit is None, "it was already"
+    client.ignore(3, 4)
+    assert client.undo(client.last_edit)["undone"] == "ignored"
+    assert not client.category(3).ignored
+    assert client.category(4).ignored
 
 
 def test_what_cannot_be_done_is_refused_in_the_services_words(client, stream):

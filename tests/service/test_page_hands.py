@@ -177,6 +177,17 @@ def test_a_name_that_another_category_has_offers_to_merge_the_two(at, shown):
     assert shown.get("/v1/categories/1")["name"] == "kind1"
 
 
+def test_images_that_were_put_where_they_are_before_are_said_to_stay_and_there_is_nothing_to_undo(at, shown):
+    put = "import('/assets/actions.js').then(({move}) => move([0], {id: 1}))"
+    with at() as page:
+        page.evaluate(put)
+        expect(page.locator(".toast", has_text="1 image moved to")).to_be_visible()
+        page.evaluate(put)
+        told = page.locator(".toast", has_text="Nothing has changed")
+        expect(told).to_be_visible()
+        expect(told.get_by_role("button", name="Undo")).to_have_count(0)
+
+
 def test_names_of_all_scripts_are_shown_as_they_are_written(at, shown):
     renamed(shown, 2, FAMILY)
     renamed(shown, 1, HEBREW)

@@ -139,8 +139,12 @@ def rename(ctx: typer.Context, category: Id, name: Annotated[str, typer.Argument
     """Give a category a name."""
     with ctx.obj.open() as curator:
         found = curator.rename(category, name)
+        changed = curator.last_edit is not None
         same = [c for c in curator.categories() if c.name == found.name and c.id != found.id]
-    say(f"category {found.id} is now {found.name}")
+    if changed:
+        say(f"category {found.id} is now {found.name}")
+    else:
+        say(f"nothing changed: category {found.id} is called {found.name} already")
     if same:
         say(f"category {same[0].id} has that name too, and stays another one")
     if same and "discovered" in (found.origin, same[0].origin):  # known ones stay apart
@@ -177,7 +181,11 @@ def move(ctx: typer.Context, category: Id, images: Images) -> None:
     """Say that images belong to a category. They stay there."""
     with ctx.obj.open() as curator:
         found = curator.move(named_images(images), category)
-    say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')} now")
+        changed = curator.last_edit is not None
+    if changed:
+        say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')} now")
+    else:
+        say(f"nothing changed: a person has put that into category {found.id} ({found.name}) before")
 
 
 @app.command()
@@ -185,7 +193,12 @@ def ignore(ctx: typer.Context, categories: Ids, stop: Stop = False) -> None:
     """Mark categories as junk: they take in more of their kind, and lists leave them out."""
     with ctx.obj.open() as curator:
         curator.ignore(*categories, on=not stop)
-    say(f"{counted(len(categories), 'category is', 'categories are')} {'no longer ' if stop else ''}ignored")
+        changed = curator.last_edit is not None
+    count = counted(len(set(categories)), "category is", "categories are")
+    if changed:
+        say(f"{count} {'no longer ' if stop else ''}ignored")
+    else:
+        say(f"nothing changed: {count} {'not ignored' if stop else 'ignored already'}")
 
 
 @app.command()

@@ -203,5 +203,6 @@ def promote(
     """
     with curating(run, journal, by) as curator:
         curator.promote(*categories, on=not stop)
+        before = "" if curator.last_edit is not None else "nothing changed; "
         marked = [f"{c.id} {c.name}" for c in curator.categories() if c.promoted]
-    say(f"to be taught by `newfound train --continue`: {', '.join(marked) or 'none'}")
+    say(f"{before}to be taught by `newfound train --continue`: {', '.join(marked) or 'none'}")

@@ -100,6 +100,11 @@ class Catalogue:
         own = [part for part in living if self._category_of[part] == category]
         return next(iter(own or living), None)
 
+    def stay(self, parts: Iterable[int], category: int) -> bool:
+        """Whether images in these parts would all stay in theirs if they were moved to a category."""
+        target = self.living_part(category)
+        return all(self._heir(part) == target for part in parts)
+
     def name(self, category: int) -> str:
         """The name of a category, or the one it goes by until it gets one."""
         return self.entries[category].name or f"new-{category - self.taught + 1}"

@@ -10,6 +10,7 @@ changes of an event of its own. There are five changes:
     place  {sightings, sources, category}       sightings belong to a category; one that is not there yet is founded
 
 ``sources`` are the parts that sightings come from, which undo looks up when it is asked for: they may have moved since.
+What is so already, all of it, has no changes, and becomes no event.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def rename(catalogue: Catalogue, category: int, name: str) -> Edit:
     return "renamed", {
         "category": category,
         "name": name,
-        "changes": [{"op": "name", "category": category, "name": name}],
+        "changes": [] if name == before else [{"op": "name", "category": category, "name": name}],
         "back": [{"op": "name", "category": category, "name": before}],
     }
 
@@ -141,11 +142,13 @@ def flag(catalogue: Catalogue, categories: Iterable[int], name: str, on: bool) -
             )
         if name == "promoted" and on:
             _must_be_one_of_a_kind(catalogue, category)
+    before = {category: getattr(catalogue.entries[category], name) for category in homes}
+    changes = [{"op": "flag", "category": c, "flag": name, "on": on} for c in homes]
     return name, {
         "categories": homes,
         "on": on,
-        "changes": [{"op": "flag", "category": c, "flag": name, "on": on} for c in homes],
-        "back": [{"op": "flag", "category": c, "flag": name, "on": getattr(catalogue.entries[c], name)} for c in homes],
+        "changes": [] if set(before.values()) == {on} else changes,
+        "back": [{"op": "flag", "category": c, "flag": name, "on": was} for c, was in before.items()],
     }
 
 

@@ -20,6 +20,7 @@ dictionary does by itself stands in nobody's way.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from newfound.errors import SettingsError
@@ -87,6 +88,20 @@ def to_take_back(reader: Reader, number: int | None = None, by: str | None = Non
     if by is None or not later:
         raise SettingsError("there is nothing to undo.")
     raise SettingsError(f"there is nothing of {by} to undo; the last edit is {_called(later[0])}: name that event.")
+
+
+def decided(reader: Reader, numbers: Iterable[int]) -> bool:
+    """Whether a person has put all of these sightings somewhere, by moves and splits that stand."""
+    left = set(numbers)
+    if reader.pinned(left) != left:  # the rule, and quick; what is taken back leaves sightings pinned, though
+        return False
+    undone: set[int] = set()
+    for event in reader.events(kinds=(*_MOVES, UNDONE), newest_first=True, derived=False):
+        if event.kind == UNDONE:
+            undone.add(event.details["event"])
+        elif event.number not in undone:
+            left.difference_update(event.details["sightings"])
+    return not left
 
 
 def apply_and_note(book: Book, event: EventRow, lookup: Lookup) -> dict[int, tuple[int, bool]]:

@@ -73,7 +73,8 @@ def routes(service: Service) -> APIRouter:
                     edits.append(discoverer.last_edit)
             except SettingsError:
                 for edit in reversed(edits):
-                    discoverer.undo(edit)
+                    if edit is not None:  # without a number, undo would take back what somebody did before
+                        discoverer.undo(edit)
                 raise
         return changed(id, edits)
 

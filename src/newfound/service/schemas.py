@@ -74,7 +74,8 @@ class Category(BaseModel):
 
 
 class Edited(Category):
-    """A category after a change; `edits` are the numbers of the events that it made, which undo takes back."""
+    """A category after a change; `edits` are the numbers of the events that it made, which undo takes back: none where
+    all was so already."""
 
     edits: list[int]
 

@@ -48,7 +48,8 @@ async function act(ask, said, actions = []) {
     const back = event === undefined ? [] : [["Undo", () => undo(event)]];
     remember([...edits, ...answer.edits]);
     offered.close(); // messages do not pile up; the key takes older edits back too
-    offered = { event, ...toast(said(answer), { actions: [...more, ...back] }) };
+    const words = event === undefined ? "Nothing has changed: it was so already." : said(answer);
+    offered = { event, ...toast(words, { actions: [...more, ...back] }) };
     return answer;
   } catch (error) {
     complain(error);
