@@ -100,7 +100,7 @@ def test_a_name_is_given_shown_and_taken_back(categories, discovered):
     assert shown["name"] == "sunflower"
     assert len(shown["sightings"]) == shown["count"] >= 1
     assert all(Path(s["image"]).is_file() for s in shown["sightings"])
-    assert "undone: renamed" in categories("undo").stderr
+    assert f"category {discovered} is new-1 again, no longer sunflower\n" in categories("undo").stderr
     assert categories("show", discovered, "--json")["name"].startswith("new-")
 
 
@@ -108,8 +108,8 @@ def test_an_edit_is_taken_back_by_its_number_or_in_a_name(categories, invoke, ke
     categories("rename", discovered, "sunflower", "--by", "ada")
     categories("rename", 0, "cornflower", "--by", "bo")
     numbers = [line["event"] for line in categories("history", "--json")]
-    assert f"undone: renamed (event {numbers[0]})" in categories("undo", "--by", "ada").stderr
-    assert f"undone: renamed (event {numbers[1]})" in categories("undo", "--event", numbers[1]).stderr
+    assert f"undone: renamed (event {numbers[0]}, by ada)" in categories("undo", "--by", "ada").stderr
+    assert f"undone: renamed (event {numbers[1]}, by bo)" in categories("undo", "--event", numbers[1]).stderr
     refused = invoke("categories", kept, "undo", "--event", numbers[1])
     assert refused.exit_code == 2
     assert "has been taken back already" in refused.stderr

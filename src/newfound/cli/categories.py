@@ -25,6 +25,7 @@ from newfound.cli._common import (
     visible,
 )
 from newfound.cli._journal import Actor, Where, clock, curating, named_images
+from newfound.cli._undone import undone
 from newfound.files import new_file
 
 _ANYWHERE = ("--journal", "--by")
@@ -214,8 +215,8 @@ def undo(
     has to do with the same images or categories: that is to be undone first.
     """
     with ctx.obj.open() as curator:
-        done = curator.undo(event)
-    say(f"undone: {done.details['was']} (event {done.details['event']})")
+        told = undone(curator, curator.undo(event))
+    say(told)
 
 
 @app.command()
