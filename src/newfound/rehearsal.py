@@ -243,7 +243,7 @@ def _measured(scenes: list[Scene], settings: Mapping[str, Any]) -> dict[str, flo
 def _temperature(scenes: list[Scene], settings: Mapping[str, Any], cut: float) -> dict[str, float]:
     """The temperature at which probabilities come closest to what comes true; nothing where there are none.
 
-    The better half of the draws is asked. A draw knows half of the classes, and half of the images or fewer, so answers
+    The best quarter of the draws is asked. A draw knows half of the classes, and half of the images or fewer, so answers
     go wrong more often than they will; most of all in those draws that the threshold does not suit.
     """
     wanted = getattr(scenes[0].method.settings, "evidence_temperature", None) == "rehearsed"
@@ -251,8 +251,8 @@ def _temperature(scenes: list[Scene], settings: Mapping[str, Any], cut: float) -
         return {}
     trials = [{**settings, "evidence_temperature": t} for t in _TEMPERATURES]
     errors = np.array([[scene.trust(trial, cut) for scene in scenes] for trial in trials], np.float64)
-    better = np.sort(errors, axis=1)[:, : (len(scenes) + 1) // 2].mean(axis=1)
-    return {"evidence_temperature": _TEMPERATURES[int(better.argmin())]}
+    best = np.sort(errors, axis=1)[:, : (len(scenes) + 3) // 4].mean(axis=1)
+    return {"evidence_temperature": _TEMPERATURES[int(best.argmin())]}
 
 
 def _smooth(curve: np.ndarray) -> np.ndarray:
