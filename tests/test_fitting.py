@@ -436,6 +436,17 @@ def test_progress_adds_up_to_what_was_announced(fit_tiny, pictures):
     assert any(line.startswith("threshold") for line in listener.lines)
 
 
+@pytest.mark.parametrize("dictionary", ["bayesian", "prototypes"])
+def test_progress_of_what_does_not_learn_has_a_total_and_gets_there(fit_tiny, pictures, dictionary):
+    listener = Listener()
+    fit_tiny(
+        pictures(kinds=4, each=4), method="frozen", preset="default", epochs=0, dictionary=dictionary, reporter=listener
+    )
+    assert set(listener.stages) == {"reading images", "rehearsing discovery"}
+    total, done = listener.stages["rehearsing discovery"]
+    assert total == done >= 16  # eight draws, each encoded and played
+
+
 def test_the_cache_goes_where_it_is_told_and_is_trimmed(fit_tiny, pictures, tmp_path, monkeypatch):
     fit_tiny(pictures(kinds=2, each=2), cache=tmp_path / "tokens", epochs=1)
     assert list((tmp_path / "tokens").rglob("*.tokens"))

@@ -185,15 +185,14 @@ def _train(
     if settings.threshold == "rehearsed" and method_class.discovers:
         stage = folder / _REHEARSAL if folder else None
         key = {**checkpoint.fingerprint, "newfound": newfound.__version__} if checkpoint else {}
-        with reporter.stage("rehearsing discovery") as progress:
-            played = partial(
-                rehearse, encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, folder=stage,
-                progress=progress,
-            )  # fmt: skip
-            chosen = rehearse_once(played, fabric, stage, key)
+        played = partial(
+            rehearse, encoder, items, targets, method_class, settings, seed=seed, fabric=fabric, folder=stage,
+            reporter=reporter,
+        )  # fmt: skip
+        chosen = rehearse_once(played, fabric, stage, key)
         reporter.say(chosen.describe())
     before = copy.deepcopy(encoder.backbone.tail_state())
-    with reporter.stage("learning", settings.epochs * len(items) or None) as progress:
+    with (reporter if settings.epochs else Reporter()).stage("learning", settings.epochs * len(items)) as progress:
         board = TensorBoardLog(folder if fabric.is_global_zero else None)
         trained = train(
             encoder, items, targets, method_class, settings, seed=seed, fabric=fabric,

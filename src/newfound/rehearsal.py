@@ -20,8 +20,9 @@ import torch
 
 from newfound._scenes import Cast, Scene, with_settings
 from newfound.errors import SettingsError
-from newfound.features import Encoder
+from newfound.features import Encoder, Progress
 from newfound.method import Method, Settings
+from newfound.progress import Reporter
 from newfound.run_files import replace
 from newfound.teaching import train
 from newfound.training import blend_tail
@@ -118,7 +119,7 @@ def rehearse(
     fabric,
     draws: int | None = None,
     folder: Path | None = None,
-    progress=None,
+    reporter: Reporter | None = None,
 ) -> Rehearsal:
     """Choose a threshold and the open settings of this method on this labelled set.
 
@@ -127,20 +128,35 @@ def rehearse(
     Args:
         draws: how often classes are hidden; None takes 2 for a method that learns, which it does in every draw, else 8.
         folder: where a method may keep the images that it makes, one folder a draw.
+        reporter: told how far it is.
     """
     with torch.random.fork_rng(devices=[]):
         blank = method_class(encoder.backbone.dim, int(targets.max()) + 1, settings)
     asked = getattr(settings, "share", 1.0)
     shares = [asked] if not isinstance(asked, str) else SHARES if settings.epochs else [1.0]
-    try:
-        scenes = play(
-            encoder, items, targets, method_class, settings, shares,
-            seed=seed, fabric=fabric, draws=draws or draws_for(settings), folder=folder, progress=progress,
-        )  # fmt: skip
-        return choose(scenes, {})
-    except SettingsError as error:
-        cut = blank.own_cut()[0]
-        return Rehearsal(cut, shares[-1], [], [], 0, (cut, cut), fallback=str(error))  # few images: little is kept
+    draws = draws or draws_for(settings)
+    why = too_few(int(targets.max()) + 1, len(items))
+    if why is None:
+        try:
+            with (reporter or Reporter()).stage("rehearsing discovery", _steps(blank, draws)) as progress:
+                scenes = play(
+                    encoder, items, targets, method_class, settings, shares,
+                    seed=seed, fabric=fabric, draws=draws, folder=folder, progress=progress,
+                )  # fmt: skip
+                return choose(scenes, {}, progress)
+        except SettingsError as error:
+            why = str(error)
+    cut = blank.own_cut()[0]
+    return Rehearsal(cut, shares[-1], [], [], 0, (cut, cut), fallback=why)  # few images: little is kept
+
+
+def _steps(method: Method, draws: int) -> int | None:
+    """How many steps a rehearsal has: for each draw one to encode it, and one for each setting that it is played with.
+
+    None for a method that learns, which counts the images that it learns from, too: how many it makes is not known.
+    """
+    played = 1 + sum(len(others) for _, *others in method.trials().values())
+    return None if method.settings.epochs else draws * (1 + played)
 
 
 def play(
@@ -155,9 +171,12 @@ def play(
     fabric,
     draws: int = 2,
     folder: Path | None = None,
-    progress=None,
+    progress: Progress | None = None,
 ) -> dict[float, list[Scene]]:
     """Learn several draws of the labelled set; for each share of what was learnt, a scene a draw.
+
+    Args:
+        progress: called with the number of samples learnt from, and with 1 for a draw of a method that does not learn.
 
     Raises:
         SettingsError: too few classes or images to hide some.
@@ -180,10 +199,14 @@ def play(
             blend_tail(encoder.backbone, before, share)
             scenes[share].append(Scene.of(encoder, method, cast, orders))
         encoder.backbone.model.load_state_dict(before, strict=False)
+        if progress and not settings.epochs:
+            progress(1)
     return scenes
 
 
-def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> Rehearsal:
+def choose(
+    scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any], progress: Progress | None = None
+) -> Rehearsal:
     """Choose share, threshold and open settings on draws that were learnt.
 
     The score is the mean of Strict All and Named All, less the method's `miscount` times the log of how many times too
@@ -193,6 +216,7 @@ def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> 
 
     Args:
         settings: other settings for the method than those it was learnt with.
+        progress: called with 1 for each draw that was played with all thresholds.
 
     Raises:
         SettingsError: too few samples for this method.
@@ -201,13 +225,15 @@ def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> 
     grid, open_ = blank.cuts(), blank.trials()
     chosen = {name: values[0] for name, values in open_.items()}
     given = {share: {**settings, **_measured(played, settings)} for share, played in scenes.items()}
-    curves = {share: _mean_curve(played, {**given[share], **chosen}, grid) for share, played in scenes.items()}
+    curves = {
+        share: _mean_curve(played, {**given[share], **chosen}, grid, progress) for share, played in scenes.items()
+    }
     share = max(curves, key=lambda name: curves[name].max())
     played, common, curve = scenes[share], given[share], curves[share]
     tried = [(chosen, float(curve.max()))]
     for name, (_, *others) in open_.items():
         trials = [{**chosen, name: value} for value in others]
-        found = [(trial, _mean_curve(played, {**common, **trial}, grid)) for trial in trials]
+        found = [(trial, _mean_curve(played, {**common, **trial}, grid, progress)) for trial in trials]
         tried += [(trial, float(values.max())) for trial, values in found]
         best, values = max(found, key=lambda pair: pair[1].max())
         if values.max() >= curve.max() + _WORTH:
@@ -226,8 +252,15 @@ def choose(scenes: Mapping[float, list[Scene]], settings: Mapping[str, Any]) -> 
     )
 
 
-def _mean_curve(scenes: list[Scene], settings: Mapping[str, Any], grid: np.ndarray) -> np.ndarray:
-    curve = np.mean([scene.curve(settings, grid) for scene in scenes], axis=0)
+def _mean_curve(
+    scenes: list[Scene], settings: Mapping[str, Any], grid: np.ndarray, progress: Progress | None
+) -> np.ndarray:
+    curves = []
+    for scene in scenes:
+        curves.append(scene.curve(settings, grid))
+        if progress:
+            progress(1)
+    curve = np.mean(curves, axis=0)
     return _smooth(curve) if scenes[0].method.smooth_cuts else curve
 
 
