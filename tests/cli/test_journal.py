@@ -232,6 +232,9 @@ def test_a_run_without_a_journal_says_how_to_get_one(invoke, run, tmp_path):
 def test_a_journal_is_described_and_verified(invoke, kept):
     told = json.loads(invoke("journal", "info", kept, "--json").stdout)
     assert (told["sightings"], told["method"]) == (9, "ltc")
+    first, *rest = [line for line in invoke("journal", "info", kept).stdout.splitlines() if line.strip()]
+    assert first.split() == ["journal", str(kept / "journal.db")], "no header, and no line under it"
+    assert [line.split()[0] for line in rest] == [name for name in told if name != "journal"]
     result = invoke("journal", "verify", kept)
     assert result.exit_code == 0
     assert "all as the journal says" in result.stderr

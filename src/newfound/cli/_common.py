@@ -189,8 +189,9 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
-def print_table(rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
-    """Print rows, the header first; the first `left` columns are aligned left, the others right."""
+def print_table(rows: Iterable[Sequence[str]], *, left: int = 1, header: bool = True) -> None:
+    """Print rows, the first of them as a header if there is one; the first `left` columns are aligned left, the others
+    right."""
     from rich import box
     from rich.console import Console
     from rich.measure import Measurement
@@ -200,11 +201,11 @@ def print_table(rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
     def shown(text: str) -> Text:  # Text: a class name may look like markup
         return Text(visible(text))
 
-    header, *body = rows
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for index, name in enumerate(header):
+    first, *others = rows
+    table = Table(box=box.SIMPLE, pad_edge=False, show_header=header)
+    for index, name in enumerate(first):
         table.add_column(Text(name), justify="left" if index < left else "right", overflow="fold")
-    for row in body:
+    for row in others if header else (first, *others):
         table.add_row(*map(shown, row))
     console = Console(file=sys.stdout)
     if not sys.stdout.isatty():  # into a file or a pipe a row stays on one line, however long it is

@@ -54,7 +54,8 @@ def info(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> None
         print_json(told)
         return
     times = {name: clock(told[name]) for name in ("first", "last") if told[name] is not None}
-    print_table([("", ""), *((name, str(value)) for name, value in (told | times).items())], left=2)
+    rows = [(name, str(value)) for name, value in (told | times).items() if value is not None]
+    print_table(rows, left=2, header=False)
 
 
 @app.command()
