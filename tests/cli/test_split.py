@@ -50,6 +50,17 @@ def test_the_same_seed_gives_the_same_split(invoke, labelled, tmp_path):
     assert a != c
 
 
+@pytest.mark.parametrize("name", ["labelled.csv", "stream.csv"])
+def test_a_split_that_is_there_is_replaced_only_when_that_is_asked_for(invoke, labelled, tmp_path, name):
+    (tmp_path / name).write_text("mine", encoding="utf-8")
+    refused = invoke("split", labelled, "--out", tmp_path)
+    assert refused.exit_code == 1
+    assert f"{tmp_path / name} is there already: --overwrite replaces the split in {tmp_path}" in refused.stderr
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+    assert invoke("split", labelled, "--out", tmp_path, "--overwrite").exit_code == 0
+    assert len(load_dataset(tmp_path / "labelled.csv")) + len(load_dataset(tmp_path / "stream.csv")) == 12
+
+
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [

@@ -32,6 +32,7 @@ def split(
                      help="How much of the known classes' images is labelled."),
     ] = None,
     seed: Seed = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a split that is in DIR.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Split a labelled data set for on-the-fly category discovery.
@@ -49,6 +50,10 @@ def split(
 
     if known is not None and protocol is not None:
         raise SettingsError("give either --known or --protocol: both say which classes are known.")
+    files = {"labelled": out / "labelled.csv", "stream": out / "stream.csv"}
+    there = next((file for file in files.values() if file.exists()), None)
+    if there is not None and not overwrite:
+        raise DataError(f"{there} is there already: --overwrite replaces the split in {out}, or name another folder.")
     dataset = load_dataset(data)
     for oddity in oddities(dataset):
         warn(oddity)
@@ -61,7 +66,6 @@ def split(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"the folder {out} cannot be made: {error.strerror}") from error
-    files = {"labelled": out / "labelled.csv", "stream": out / "stream.csv"}
     write_csv(labelled, files["labelled"])
     write_csv(stream, files["stream"])
     if as_json:
