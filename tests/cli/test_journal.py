@@ -52,6 +52,17 @@ def test_the_categories_of_a_journal_are_listed_without_a_model(categories, kept
     assert "new-1" in categories().stdout
 
 
+@pytest.mark.parametrize("options", [("--json",), ("--merged", "--ignored", "--json")])
+def test_a_run_alone_takes_the_options_of_its_list_before_and_after_it(invoke, kept, discovered, options):
+    invoke("categories", kept, "merge", 0, discovered)
+    listed = invoke("categories", kept, "list", *options)
+    assert json.loads(listed.stdout)
+    for words in ((kept, *options), (*options, kept), (kept, "--journal", kept / "journal.db", *options)):
+        assert invoke("categories", *words).stdout == listed.stdout
+    assert "No such option" in invoke("categories", kept, "--jso").stderr
+    assert "COMMAND [ARGS]" in invoke("categories", kept, "--help").stdout
+
+
 def test_what_only_looks_like_a_number_names_an_image(categories, discovered):
     assert "² is not in" in categories("move", discovered, "²", fails=True).stderr
 

@@ -33,7 +33,10 @@ _LISTED = 10  # of a list in the history
 
 
 class _Group(CarefulGroup):
-    """Takes the options that all of its commands share wherever they are written, also after a command's own words."""
+    """Takes the options that all of its commands share wherever they are written, also after a command's own words.
+
+    A run alone, with other options or without, is `list`.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         front: list[str] = []
@@ -46,6 +49,9 @@ class _Group(CarefulGroup):
                 front += [word, *islice(words, 1)]
             else:
                 (front if word.startswith(tuple(f"{name}=" for name in _ANYWHERE)) else rest).append(word)
+        said = [word for word in rest if not word.startswith("-")]
+        if len(said) == 1 and len(rest) > 1 and not {"--", "--help"} & set(rest):
+            rest = [*said, "list", *(word for word in rest if word.startswith("-"))]
         return super().parse_args(ctx, front + rest)
 
 
@@ -73,7 +79,7 @@ class _Asked:
 def categories(ctx: typer.Context, run: RunFolder, journal: Where = None, by: Actor = None) -> None:
     """Look at the categories of a run's journal; name, merge, split and move them.
 
-    \bnewfound categories runs/birds                       all of them
+    \bnewfound categories runs/birds                       all of them, as `list`
     newfound categories runs/birds rename 7 heron
     newfound categories runs/birds merge 9 12
     newfound categories runs/birds undo
