@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
 from pathlib import Path
 
@@ -119,6 +121,19 @@ def test_a_table_in_class_order_shows_the_scores_of_that_order(bench, two_lines,
     expected = results["first"][0]["class_order"]["strict"]["all"]
     assert shown.columns[0].figures(shown.lines["first"])[0] == (pytest.approx(100 * expected), None)
     assert "class order" in shown.caption()
+    rows = list(csv.DictReader(io.StringIO(shown.csv())))
+    assert [(row["order"], float(row["strict_all"])) for row in rows[:1]] == [("class", expected)]
+    assert {row["order"] for row in rows} == {"class"}, "no other order, and none under another's name"
+
+
+def test_a_line_that_was_never_scored_in_class_order_is_told(bench, two_lines, tmp_path):
+    record, results = run_study(two_lines, bench, tmp_path, seeds=[0])
+    stored = Store(tmp_path).results()
+    (older,) = results["second"]
+    del stored[older["key"]]["class_order"]
+    shown = record.table(stored, class_order=True)
+    assert list(shown.lines) == ["first"]
+    assert "Not run, or not at every seed: second (measured by an earlier newfound" in shown.caption()
 
 
 def test_curves_are_drawn_with_their_numbers(bench, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -94,12 +95,23 @@ def test_a_table_and_its_report_are_made_from_a_folder_of_ones_own(invoke, label
     """The whole way, with a method that needs no training."""
     (tmp_path / "known.txt").write_text("blue\nred\n")
     words = ["bench", "table1", labelled, "--known", tmp_path / "known.txt", "--method", "frozen", "--seeds", "0"]
-    result = invoke(*words, "--orders", "1", "--weights", "random", "--out", tmp_path / "out")
+    words += ["--orders", "1", "--weights", "random", "--out", tmp_path / "out"]
+    result = invoke(*words)
     assert result.exit_code == 0, result.stderr
     assert "frozen backbone (control)" in result.stdout
     assert "table1.tex" in result.stderr
-    by_class = invoke(*words, "--orders", "1", "--weights", "random", "--out", tmp_path / "out", "--class-order")
+    by_class = invoke(*words, "--class-order")
     assert "class order" in by_class.stdout
+    written = json.loads(invoke(*words, "--class-order", "--json").stdout)["files"]
+    assert [Path(path).name for path in written if Path(path).is_file()] == [
+        f"{name}.{ending}" for name in ("table1", "table1-class-order") for ending in ("md", "csv", "tex")
+    ]
     told = json.loads(invoke("bench", "report", tmp_path / "out", "--json").stdout)
     assert "frozen backbone (control)" in (tmp_path / "out" / "report.html").read_text()
     assert told["report"].endswith("report.html")
+    store = tmp_path / "out" / "cells.jsonl"
+    older = [json.loads(line) | {"class_order": None} for line in store.read_text().splitlines()]
+    store.write_text("".join(json.dumps(result) + "\n" for result in older))
+    by_class = invoke(*words, "--class-order")
+    assert by_class.exit_code == 1
+    assert "nothing here was scored in class order: measured by an earlier newfound" in by_class.stderr

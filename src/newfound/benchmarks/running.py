@@ -30,6 +30,7 @@ from newfound.files import write_text
 from newfound.image_size import own_size
 from newfound.progress import Reporter
 
+_NO_CLASS_ORDER = "measured by an earlier newfound, which did not record class order"
 _LOWER_START = ("cub", "cars", "food101")  # where the paper has tau_init 0.6 instead of 0.7 (Sec. 4.1)
 
 
@@ -59,10 +60,11 @@ class Record:
         """With `class_order`, of the stream in class order instead of the random orders."""
         study = STUDIES[self.study]
         notes: tuple[str, ...] = (_base(self.choice),) if study.varies else ()
-        lines = self.results(store)
+        lines, missing = self.results(store), self.missing
         if class_order:
             notes += ("Much published code reads the stream so; no real one is like that.",)
-            told = {name: [r for r in found if r["class_order"]] for name, found in lines.items()}
+            told = {name: [r for r in found if r.get("class_order")] for name, found in lines.items()}
+            missing = {name: _NO_CLASS_ORDER for name, found in lines.items() if len(told[name]) < len(found)} | missing
             lines = {name: list(map(_in_class_order, found)) for name, found in told.items() if found}
         # What no line has a figure for, such as oracle scores of older results, is left out.
         columns = tuple(
@@ -70,7 +72,7 @@ class Record:
             for column in study.columns
             if not (class_order and column.oracle) and any(column.figures(found)[0] for found in lines.values())
         )
-        return Table(f"{study.title}: {study.about}", columns, lines, self.missing, notes, class_order)
+        return Table(f"{study.title}: {study.about}", columns, lines, missing, notes, class_order)
 
 
 def run_study(

@@ -131,7 +131,7 @@ class Table:
         return f"{plain_markdown(self.rows())}\n{self.caption()}\n"
 
     def csv(self) -> str:
-        return as_csv(self.lines)
+        return as_csv(self.lines, class_order=self.class_order)
 
     def latex(self) -> str:
         """A tabular for the package booktabs, every figure in a column of its own."""
@@ -228,11 +228,11 @@ def orders_in_words(count: int) -> str:
     return "one random stream order" if count == 1 else f"{count} random stream orders"
 
 
-def as_csv(lines: dict[str, list[Result]]) -> str:
+def as_csv(lines: dict[str, list[Result]], *, class_order: bool = False) -> str:
     """A line for each row, seed and stream order, with all that tells where it comes from.
 
     The column `order` is the number of a random order, "class" for the stream in class order, or the protocol whose
-    oracle cut was taken (means over the random orders).
+    oracle cut was taken (means over the random orders). With `class_order`, only the lines of that order.
     """
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
@@ -247,6 +247,7 @@ def as_csv(lines: dict[str, list[Result]]) -> str:
             scored = [(str(order), own, scores) for order, scores in enumerate(r["scores"])]
             scored += [("class", own, r["class_order"])] if r.get("class_order") else []
             scored += [(f"oracle {p}", found["cut"], found) for p, found in (r.get("oracle") or {}).items()]
+            scored = [one for one in scored if one[0] == "class"] if class_order else scored
             for order, cut, scores in scored:
                 values = [scores[p][k] if scores[p] else "" for p in PROTOCOLS for k in KINDS]
                 cost = (r.get("cost") or {}).get("train_cpu", "")

@@ -13,7 +13,7 @@ import typer
 from newfound.benchmarks.studies import STUDIES, Choice, Study
 from newfound.cli._common import FAILED, PARTLY, AsJson, print_json, print_table, say, watcher
 from newfound.cli._settings import parse_settings
-from newfound.errors import SettingsError
+from newfound.errors import DataError, SettingsError
 from newfound.files import write_text
 
 if TYPE_CHECKING:
@@ -172,19 +172,25 @@ def _command(study: Study):
             reporter=watcher(),
         )
         folder, nothing = folder_of(study, choice, setup, out), not results and study.kind != "picture"
-        if as_json:
-            files = [] if nothing else [str(folder / name) for name in record.files]
-            print_json({"results": results, "missing": record.missing, "files": files})
-        elif results and study.kind == "table":
+        files = [] if nothing else [folder / name for name in record.files]
+        table = None
+        if results and study.kind == "table":
             table = record.table({r["key"]: r for found in results.values() for r in found}, class_order=class_order)
+            if not table.lines:
+                raise DataError(f"nothing here was scored in class order: {'; '.join(set(table.missing.values()))}.")
+            if class_order:
+                texts = {"md": table.markdown(), "csv": table.csv(), "tex": table.latex()}
+                by_class = {folder / f"{study.name}-class-order.{ending}": text for ending, text in texts.items()}
+                for path, text in by_class.items():
+                    write_text(path, text)
+                files += by_class
+        if as_json:
+            print_json({"results": results, "missing": record.missing, "files": list(map(str, files))})
+        elif table is not None:
             print_table(table.rows(brief=sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE))
             typer.echo(table.caption())
-            if class_order:
-                for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("tex", table.latex())):
-                    write_text(folder / f"{study.name}-class-order.{ending}", text)
-                    say(f"written: {folder / f'{study.name}-class-order.{ending}'}")
-        for name in [] if nothing else record.files:
-            say(f"written: {folder / name}")
+        for path in files:
+            say(f"written: {path}")
         for name, why in record.missing.items():
             say(f"not measured: {name}: {why}")
         if nothing:
