@@ -66,6 +66,13 @@ def test_a_single_stream_has_no_spread():
     assert row["spread"] is None
 
 
+def test_a_stream_of_known_classes_alone_has_no_line_for_new():
+    known_only = result(0.3, alpha=0.7)
+    known_only["scores"][0]["greedy"]["new"] = None
+    drawing = curves.sensitivity([known_only])
+    assert {row["kind"] for row in drawing.rows} == {"all", "old"}
+
+
 def test_a_setting_that_a_result_does_not_name_has_its_presets_value():
     # The preset "paper" has alpha 0.3 and gamma_mm 0.05, so the first result lies in a panel of each.
     drawing = curves.sensitivity([result(0.1), result(0.2, alpha=0.7), result(0.3, alpha=0.7, gamma_mm=0.5)], "strict")

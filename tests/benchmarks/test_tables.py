@@ -52,6 +52,15 @@ def test_a_figure_that_a_result_does_not_have_is_a_dash():
     assert tables.creation_seconds().cell([result([0.5])]) == "0.60 / 3.00"
 
 
+def test_a_stream_of_known_classes_alone_has_a_dash_for_new():
+    known_only = result([0.5])
+    for scores in (*known_only["scores"], *known_only["oracle"].values()):
+        scores["strict"]["new"] = None
+    assert tables.accuracy("strict").cell([known_only]) == "50.0 / 25.0 / -"
+    assert tables.accuracy("strict", oracle=True).cell([known_only]) == "80.0 / 40.0 / -"
+    assert table(LTC=[known_only]).csv().splitlines()[1].split(",")[13:14] == [""], "strict_new"
+
+
 def test_the_csv_has_a_line_for_each_seed_and_order_and_for_each_oracle():
     text = table(LTC=[result([0.5, 0.7], [10, 20], settings={"a": 1}), result([0.6], seed=1, oracle=None)]).csv()
     rows = list(csv.DictReader(io.StringIO(text)))

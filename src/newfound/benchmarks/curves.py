@@ -56,7 +56,8 @@ def sensitivity(results: Sequence[Result], protocol: str = "greedy") -> Drawing:
             at = {"alpha": alpha, "gamma_mm": gamma_mm}
             if at[held] == value:
                 about = {"held": f"{held}={value}", "varied": varied, "value": at[varied], "protocol": protocol}
-                rows += [about | {"kind": kind} | _point(there, protocol, kind) for kind in KINDS]
+                kinds = [kind for kind in KINDS if _streams(there, protocol, kind)]
+                rows += [about | {"kind": kind} | _point(there, protocol, kind) for kind in kinds]
     if not rows:
         raise _missing("gamma_mm 0.05 or 0.5, or alpha 0.3 or 0.7", LOSS_WEIGHTS, found)
     with style():
@@ -189,11 +190,12 @@ def _places(results: Sequence[Result], varied: tuple[str, ...]) -> Places:
 
 
 def _streams(results: Sequence[Result], protocol: str, kind: str) -> dict[tuple[int, int], float]:
-    """Accuracy in percent by seed and stream order."""
+    """Accuracy in percent by seed and stream order; nothing where the stream has no images of this kind."""
     return {
         (result["seed"], order): 100 * scores[protocol][kind]
         for result in results
         for order, scores in enumerate(result["scores"])
+        if scores[protocol][kind] is not None
     }
 
 

@@ -256,7 +256,7 @@ def _lines(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
 
 def _parts(when: str, protocol: str, kinds: Sequence[str]) -> tuple[tuple[str, Values], ...]:
     def part(kind: str) -> Values:
-        return lambda result: [s[protocol][kind] for s in result[when]]
+        return lambda result: [value for s in result[when] if (value := s[protocol][kind]) is not None]
 
     return tuple((kind.capitalize(), part(kind)) for kind in kinds)
 

@@ -171,12 +171,18 @@ def plain_latex(rows: Sequence[Sequence[str]]) -> str:
 
 
 def accuracy(protocol: str, *, oracle: bool = False) -> Column:
-    """All / Old / New under a protocol: at the method's own cut, or at the one with the best All of this protocol."""
+    """All / Old / New under a protocol: at the method's own cut, or at the one with the best All of this protocol.
+
+    A stream without images of known classes has no figure for Old, and one without others none for New.
+    """
+
+    def scored(r: Result) -> list[dict[str, float | None] | None]:
+        if oracle:
+            return [r["oracle"][protocol][protocol]] if r.get("oracle") else []
+        return [s[protocol] for s in r["scores"]]
 
     def part(kind: str) -> Values:
-        if oracle:
-            return lambda r: [r["oracle"][protocol][protocol][kind]] if r.get("oracle") else []
-        return lambda r: [s[protocol][kind] for s in r["scores"] if s[protocol]]
+        return lambda r: [value for s in scored(r) if s and (value := s[kind]) is not None]
 
     title = f"{protocol.capitalize()}, oracle" if oracle else protocol.capitalize()
     return Column(title, tuple((kind.capitalize(), part(kind)) for kind in KINDS), oracle=oracle)
