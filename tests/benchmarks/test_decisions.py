@@ -181,15 +181,17 @@ def test_figures_are_means_over_seeds_and_orders():
     _, row = table_rows(results)
     assert row == [
         "frozen", EVIDENCE, "25.0 / 35.0 / 15.0 (± 12.9)", "12.5 / 17.5 / 7.5 (± 6.5)", "41 ± 1",
-        "30.0 ± 12.9", "15.0 ± 6.5", "30 ± 0", "7.0 ± 2.6", "3.5 ± 1.3",
+        "30.0 ± 12.9", "15.0 ± 6.5", "30 ± 0", "7.0 ± 2.6", "3.5 ± 1.3", "2",
     ]  # fmt: skip
-    assert "seeds 0, 1, 3 random stream orders each" in caption(results)
+    told = caption(results)
+    assert "the preset default (short), seeds 0, 1, 3 random stream orders each" in told
+    assert "tf_efficientnet_lite0: trained on ImageNet" in told, "what the backbone has seen"
 
 
 def test_rows_stand_in_the_order_of_features_and_rules_and_a_rule_without_probabilities_has_no_error():
     results = [hand_made([0.1], [0.1], features="phe"), hand_made([0.1], [], COSINES), hand_made([0.1], [0.1])]
     rows = table_rows(results)[1:]
-    assert [(row[0], row[1], row[-2]) for row in rows] == [
+    assert [(row[0], row[1], row[-3]) for row in rows] == [
         ("frozen", COSINES, "-"), ("frozen", EVIDENCE, "10.0"), ("phe", EVIDENCE, "10.0"),
     ]  # fmt: skip
 
@@ -201,7 +203,8 @@ def test_the_table_and_its_curves_are_written_under_a_name_of_their_own(tmp_path
     tables = [f"decisions-pets.{ending}" for ending in ("md", "csv", "tex")]
     assert names == [*tables, *(f"decisions-pets-reliability.{ending}" for ending in ("png", "svg", "csv"))]
     assert {path.name for path in tmp_path.iterdir()} == set(names)
-    assert caption(results) in (tmp_path / "decisions-pets.md").read_text()
+    for ending in ("md", "tex"):
+        assert caption(results) in (tmp_path / f"decisions-pets.{ending}").read_text()
     changes = (
         {"data": results[0]["data"] | {"class_seed": 1}}, {"data": results[0]["data"] | {"protocol": "cub"}},
         {"backbone": "test_vit"}, {"weights": "mine.pt (0123)"}, {"preset": "default"}, {"orders": 2},

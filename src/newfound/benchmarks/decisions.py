@@ -22,7 +22,7 @@ import newfound
 from newfound import backbone as backbone_models
 from newfound import presets
 from newfound._scenes import Scene, with_settings
-from newfound.benchmarks import reliability_figure
+from newfound.benchmarks import pretraining, reliability_figure
 from newfound.benchmarks.cells import Setup, commit, digest, given
 from newfound.benchmarks.running import in_a_path
 from newfound.benchmarks.store import Result, Store
@@ -194,16 +194,18 @@ def table_rows(results: Sequence[Result]) -> list[list[str]]:
         Column("Strict", _parts("scores", "strict", ("all", "old", "new"))),
         Column("Named", _parts("scores", "named", ("all", "old", "new"))),
         Column("categories", (("", lambda r: [s["categories"] for s in r["scores"]]),), scale=1, digits=0),
-        Column("in the end: Strict", _parts("standing", "strict", ("all",))),
-        Column("Named", _parts("standing", "named", ("all",))),
-        Column("categories", (("", lambda r: [s["categories"] for s in r["standing"]]),), scale=1, digits=0),
+        Column("Strict, in the end", _parts("standing", "strict", ("all",))),
+        Column("Named, in the end", _parts("standing", "named", ("all",))),
+        Column(
+            "categories, in the end", (("", lambda r: [s["categories"] for s in r["standing"]]),), scale=1, digits=0
+        ),
         Column("ECE", (("", lambda r: [c["ece"] for c in r["calibration"]]),)),
         Column("ECE, new", (("", lambda r: [c["new"]["ece"] for c in r["calibration"] if "new" in c]),)),
     ]
-    rows = [["features", "decided by", *(column.title for column in columns)]]
+    rows = [["features", "decided by", *(column.title for column in columns), "seeds"]]
     for features, rule in _lines(results):
         found = [r for r in results if (r["features"], r["rule"]) == (features, rule)]
-        rows.append([features, rule, *(column.cell(found) for column in columns)])
+        rows.append([features, rule, *(column.cell(found) for column in columns), str(len(found))])
     return rows
 
 
@@ -213,11 +215,13 @@ def caption(results: Sequence[Result]) -> str:
     data, commits = first["data"], ", ".join(sorted({r["commit"] for r in results}))
     drawn = "" if data["class_seed"] is None else f", class seed {data['class_seed']}"
     return (
-        f"{data['protocol']}{drawn} ({data['known']} of {data['classes']} classes known), {first['backbone']}, seeds "
+        f"{data['protocol']}{drawn} ({data['known']} of {data['classes']} classes known), {first['backbone']}, "
+        f"features learnt by the preset {first['preset']}, {'seed' if len(seeds) == 1 else 'seeds'} "
         f"{', '.join(map(str, seeds))}, {orders_in_words(first['orders'])} each; mean of All / Old / New and the "
         "spread of All over seeds and orders, in per cent. Thresholds and settings are rehearsed on the labelled set. "
         '"In the end": the answers after second thoughts. ECE: of the probability of the answer given at once, and of '
-        f"the probability that a sample is of a class without a category. Commits {commits}."
+        f"the probability that a sample is of a class without a category. Commits {commits}. "
+        f"{pretraining.in_words(first['backbone'], data['protocol'], first['weights'])}"
     )
 
 
@@ -229,8 +233,11 @@ def write(results: Sequence[Result], folder: Path) -> list[Path]:
         DataError: the folder cannot be written.
     """
     rows, name, written = table_rows(results), _file_name(results[0]), []
-    page = f"{plain_markdown(rows)}\n{caption(results)}\n"
-    for ending, text in (("md", page), ("csv", plain_csv(rows)), ("tex", plain_latex(rows))):
+    told = caption(results)
+    texts = {
+        "md": f"{plain_markdown(rows)}\n{told}\n", "csv": plain_csv(rows), "tex": f"{plain_latex(rows)}% {told}\n",
+    }  # fmt: skip
+    for ending, text in texts.items():
         path = folder / f"{name}.{ending}"
         write_text(path, text)
         written.append(path)
