@@ -140,12 +140,13 @@ class Table:
             many = len(column.parts) > 1
             groups.append(rf"\multicolumn{{{len(column.parts)}}}{{c}}{{{_escaped(column.title)}}}" if many else "")
             names += [_escaped(title) for title, _ in column.parts] if many else [_escaped(column.title)]
-        groups, names = [*groups, ""], [*names, "preset"]
-        lines = [rf"\begin{{tabular}}{{l{'r' * (len(names) - 2)}l}}", r"\toprule"]
+        groups, names = [*groups, "", ""], [*names, "preset", "seeds"]
+        lines = [rf"\begin{{tabular}}{{l{'r' * (len(names) - 3)}lr}}", r"\toprule"]
         lines += [" & ".join(groups) + r" \\", " & ".join(names) + r" \\", r"\midrule"]
         for name, results in self.lines.items():
             cells = [text for column in self.columns for text in column.latex(results)]
-            lines.append(" & ".join([_escaped(name), *cells, _escaped(_presets(results))]) + r" \\")
+            ends = [_escaped(_presets(results)), str(len(results))]
+            lines.append(" & ".join([_escaped(name), *cells, *ends]) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {self.caption()}"]) + "\n"
 
 
