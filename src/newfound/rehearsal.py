@@ -276,8 +276,8 @@ def _measured(scenes: list[Scene], settings: Mapping[str, Any]) -> dict[str, flo
 def _temperature(scenes: list[Scene], settings: Mapping[str, Any], cut: float) -> dict[str, float]:
     """The temperature at which probabilities come closest to what comes true; nothing where there are none.
 
-    The best quarter of the draws is asked. A draw knows half of the classes, and half of the images or fewer, so answers
-    go wrong more often than they will; most of all in those draws that the threshold does not suit.
+    The best quarter of the draws is asked. A draw knows half of the classes, and half of the images or fewer, so its
+    answers go wrong more often than they will; most of all where the threshold does not suit the draw.
     """
     wanted = getattr(scenes[0].method.settings, "evidence_temperature", None) == "rehearsed"
     if not wanted or scenes[0].trust(settings, cut) is None:
