@@ -45,6 +45,12 @@ def test_lines_that_could_not_be_run_are_told_with_the_reason():
     assert "A note." in told
 
 
+def test_a_reason_that_several_lines_have_is_told_once():
+    missing = {"DiffGRE": "no weights", "PHE": "it diverged", "diffusion": "no weights"}
+    told = Table("a table", COLUMNS, {"LTC": [result([0.5])]}, missing).caption()
+    assert told.endswith("Not run, or not at every seed: DiffGRE; diffusion (no weights); PHE (it diverged)")
+
+
 def test_a_figure_that_a_result_does_not_have_is_a_dash():
     without = result([0.5], oracle=None, creation=None)
     assert tables.accuracy("named", oracle=True).cell([without]) == "- / - / -"

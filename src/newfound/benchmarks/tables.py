@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -123,7 +123,7 @@ class Table:
         if any(column.oracle for column in self.columns) and not self.class_order:
             sentences.append("Oracle: at the cut that is best for the scored stream; means over orders, ± over seeds.")
         if self.missing:
-            some = "; ".join(f"{name} ({why})" for name, why in self.missing.items())
+            some = "; ".join(f"{names} ({why})" for why, names in by_reason(self.missing).items())
             sentences.append(f"Not run, or not at every seed: {some}")
         return " ".join(sentences)
 
@@ -148,6 +148,14 @@ class Table:
             ends = [_escaped(_presets(results)), str(len(results))]
             lines.append(" & ".join([_escaped(name), *cells, *ends]) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {self.caption()}"]) + "\n"
+
+
+def by_reason(missing: Mapping[str, str]) -> dict[str, str]:
+    """The names of the lines that have no result for the same reason, in one text, by the reason."""
+    alike: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        alike.setdefault(why, []).append(name)
+    return {why: "; ".join(names) for why, names in alike.items()}
 
 
 def plain_markdown(rows: Sequence[Sequence[str]]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from newfound.benchmarks.studies import STUDIES, Choice, Study
+from newfound.benchmarks.tables import by_reason
 from newfound.cli._common import FAILED, PARTLY, AsJson, print_json, print_table, say, watcher
 from newfound.cli._settings import parse_settings
 from newfound.errors import DataError, SettingsError
@@ -191,8 +192,8 @@ def _command(study: Study):
             typer.echo(table.caption())
         for path in files:
             say(f"written: {path}")
-        for name, why in record.missing.items():
-            say(f"not measured: {name}: {why}")
+        for why, names in by_reason(record.missing).items():
+            say(f"not measured: {names}: {why}")
         if nothing:
             raise typer.Exit(FAILED)
         if record.missing:
