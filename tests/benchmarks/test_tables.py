@@ -45,6 +45,14 @@ def test_lines_that_could_not_be_run_are_told_with_the_reason():
     assert "A note." in told
 
 
+def test_a_class_seed_draws_known_classes_but_of_data_of_ones_own_the_labelled_images():
+    data = result([0.5])["data"] | {"class_seed": 1}
+    told = table(LTC=[result([0.5], data=data)]).caption()
+    assert "pets, class seed 1's 19 known classes of 37, 942 labelled and" in told
+    told = table(LTC=[result([0.5], data=data | {"protocol": "own photos"})]).caption()
+    assert "own photos, its 19 known classes of 37, 942 labelled (class seed 1's draw) and" in told
+
+
 def test_a_reason_that_several_lines_have_is_told_once():
     missing = {"DiffGRE": "no weights", "PHE": "it diverged", "diffusion": "no weights"}
     told = Table("a table", COLUMNS, {"LTC": [result([0.5])]}, missing).caption()

@@ -90,7 +90,7 @@ class _Setup:
 
     @property
     def tuning(self) -> bool:
-        """Whether the known classes are not the official ones, which is how settings are chosen."""
+        """Whether known classes, or labelled images of one's own data, were drawn anew, to choose settings on."""
         return any(result["data"]["class_seed"] is not None for result in self.results)
 
     @property
@@ -108,7 +108,8 @@ class _Setup:
         if not self.results:
             return f"None of its results is in {FILE}."
         data = self.results[0]["data"]
-        drawn = ", drawn to choose settings on" if self.tuning else ""
+        own = data["protocol"].startswith("own ")
+        drawn = ", drawn to choose settings on" if self.tuning and not own else ""
         length = f"short trainings: {SHORT['epochs']} epochs on cached views" if self._short else "full trainings"
         return (
             f"{data['known']} known classes of {data['classes']}{drawn}; {data['labelled']:,} labelled images, a "

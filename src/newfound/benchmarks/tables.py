@@ -96,8 +96,9 @@ class Table:
         every = [result for found in self.lines.values() for result in found]
         data = every[0]["data"]
         own = data["protocol"].startswith("own ")
-        classes = "its" if own else "the protocol's"
-        classes = classes if data["class_seed"] is None else f"class seed {data['class_seed']}'s"
+        drawn = "" if data["class_seed"] is None else f"class seed {data['class_seed']}'s"
+        classes = "its" if own else drawn or "the protocol's"
+        draw = f" ({drawn} draw)" if own and drawn else ""  # of data of one's own, only which images are labelled
         weights = {result["backbone"]: result["weights"] for result in every}
         backbones = sorted(weights)
         seen = [pretraining.in_words(name, data["protocol"], weights[name]) for name in backbones]
@@ -109,8 +110,8 @@ class Table:
         period = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
         sentences = [
             f"{data['protocol']}, {classes} {data['known']} known classes of {data['classes']}, {data['labelled']:,} "
-            f"labelled and {data['stream']:,} streamed images; backbone {', '.join(backbones)}{size}; mean (± standard "
-            f"deviation, of All where there are three) over {scored}; newfound {every[0]['newfound']}, "
+            f"labelled{draw} and {data['stream']:,} streamed images; backbone {', '.join(backbones)}{size}; mean (± "
+            f"standard deviation, of All where there are three) over {scored}; newfound {every[0]['newfound']}, "
             f"commit {', '.join(sorted({result['commit'] for result in every}))}, {period}.",
             *seen,
             *self.notes,

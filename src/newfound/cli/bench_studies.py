@@ -59,8 +59,8 @@ ClassOrder = Annotated[
 ]
 ClassSeed = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Another draw of the known classes, to choose settings on.",
-                 show_default="the official classes"),
+    typer.Option(min=0, metavar="N", help="Another draw of the known classes, to choose settings on; with --known, of "
+                 "the labelled images.", show_default="the official classes"),
 ]  # fmt: skip
 Methods = Annotated[
     list[str] | None,
