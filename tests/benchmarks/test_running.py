@@ -74,6 +74,8 @@ def test_what_is_asked_differently_is_kept_in_another_place(bench):
         (plain, Choice(), dataclasses.replace(bench, short=False)),
         (plain, Choice(), dataclasses.replace(bench, weights="random")),
         (plain, Choice(), dataclasses.replace(bench, backbone="test_vit")),
+        (plain, Choice(), dataclasses.replace(bench, protocol="own", known="birds.txt")),
+        (plain, Choice(), dataclasses.replace(bench, protocol="own", known="splits/herons.txt")),
     ]
     places = [folder_of(*one, "out") for one in asked]
     assert len(set(places)) == len(places)
@@ -174,7 +176,7 @@ def test_data_of_ones_own_is_split_by_a_file_of_known_classes(bench, two_lines, 
     data = results["first"][0]["data"]
     assert (data["protocol"], data["known"], data["classes"]) == (f"own {Path(bench.data).name}", 3, 10)
     assert folder_of(two_lines, Choice(), own, tmp_path).name == (
-        f"own-{Path(bench.data).name}-test_efficientnet-short-test_efficientnet-1-orders"
+        f"own-{Path(bench.data).name}-known-test_efficientnet-short-test_efficientnet-1-orders"
     )
 
 

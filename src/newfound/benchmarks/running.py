@@ -177,7 +177,9 @@ def records(out: str | os.PathLike) -> list[tuple[Path, Record]]:
 
 def folder_of(study: Study, choice: Choice, setup: Setup, out: str | os.PathLike) -> Path:
     """Where a study's tables and figures go: another place for all that is asked but seeds and grid."""
-    parts = [f"own-{Path(str(setup.data)).resolve().name}" if setup.known is not None else setup.protocol]
+    parts = [setup.protocol]
+    if setup.known is not None:  # another file of known classes makes another stream
+        parts += [Path(str(setup.data)).resolve().name, Path(setup.known).stem]
     parts += [f"class-seed-{setup.class_seed}"] if setup.class_seed is not None else []
     parts += [*(choice.backbones or [setup.backbone]), *([f"{setup.image_size}-pixels"] if setup.image_size else [])]
     parts += ["short"] if setup.short else []
