@@ -67,6 +67,7 @@ def test_data_of_ones_own_comes_with_its_known_classes(invoke, asked, tmp_path):
         (["table1", "x", "--protocol", "pets", "--set", "lr=1"], "table1 compares fixed lines"),
         (["table2", "x", "--protocol", "pets", "--preset", "released"], "table2 compares fixed lines"),
         (["tsne", "x", "--protocol", "pets", "--class-order"], "--class-order is for tables"),
+        (["sizes", "x", "--protocol", "pets", "--image-size", "128"], "sizes compares input sizes itself"),
     ],
 )
 def test_a_wrong_request_is_told_in_one_line(invoke, asked, tmp_path, words, told):

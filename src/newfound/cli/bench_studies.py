@@ -153,6 +153,8 @@ def _command(study: Study):
             raise SettingsError(f"{study.name} takes one --backbone; `newfound bench backbones` compares several.")
         if not study.varies and (preset != Choice.preset or settings):
             raise SettingsError(f"{study.name} compares fixed lines: --preset and --set are for studies that vary LTC.")
+        if image_size is not None and study.name == "sizes":
+            raise SettingsError("sizes compares input sizes itself: --image-size is for the other studies.")
         if class_order and study.kind != "table":
             raise SettingsError(f"--class-order is for tables; {study.name} is none.")
         choice = Choice(
