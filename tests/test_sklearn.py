@@ -17,7 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+from newfound import presets
 from newfound._category_labels import CategoryLabels
+from newfound._few_images import suited
+from newfound.datasets import load_dataset
 from newfound.discovery import BayesianDictionary, PrototypeDictionary
 from newfound.errors import DataError, FeatureError, SettingsError
 from newfound.sklearn import OnTheFlyClassifier
@@ -210,6 +213,31 @@ def test_the_threshold_is_rehearsed_where_classes_can_be_hidden():
     plain = OnTheFlyClassifier().fit(*rows(range(3)))
     assert isinstance(plain.dictionary_, PrototypeDictionary), "a fixed cosine holds in any number of dimensions"
     assert not hasattr(plain, "predict_proba")
+
+
+@pytest.mark.parametrize("dictionary", ["auto", "prototypes"])
+@pytest.mark.parametrize("kinds", [2, 3, 5])
+def test_of_one_row_a_class_known_kinds_are_recognised_and_others_discovered(dictionary, kinds):
+    model = OnTheFlyClassifier(dictionary).fit(*rows(range(kinds), each=1))
+    assert model.threshold_ == 0.3
+    assert model.threshold_rule_.startswith("fixed: what is usually good on centred features; too few")
+    known, labels = rows(range(kinds), seed=1)
+    assert (model.observe(known) == labels).all()
+    others = model.observe(rows([7, 8, 9], seed=1)[0])
+    assert not set(others) & set(range(kinds))
+    assert len(set(others)) == 3
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_where_nothing_can_be_rehearsed_rows_are_compared_as_a_run_compares_images(centre, pictures):
+    X, y = rows(range(3), each=3)
+    model = OnTheFlyClassifier(centre=centre).fit(X, y)
+    default = presets.resolve("frozen", "default", short=True, overrides={})
+    run = suited(default, load_dataset(pictures(kinds=3, each=3)), asked=(), say=lambda line: None)
+    ours = model._deciding.settings
+    assert (ours.dictionary, ours.update, ours.threshold) == (run.dictionary, run.update, run.threshold)
+    assert ours.centre == (run.centre if centre else False)
+    assert OnTheFlyClassifier("prototypes", threshold=0.5).fit(X, y)._deciding.settings.update == "running"
 
 
 @pytest.mark.parametrize("dictionary", ["auto", "evidence", "prototypes"])

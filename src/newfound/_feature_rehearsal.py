@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from newfound._few_images import by_cosines
 from newfound._scenes import Cast, Scene, judged, shown_classes
 from newfound.discovery import Dictionary
 from newfound.errors import SettingsError
@@ -65,13 +66,17 @@ def chosen_method(
     Raises:
         SettingsError: there is no such dictionary, or a setting that it cannot have.
     """
-    choices, chosen = _choices(**asked), None
+    choices, classes = _choices(**asked), int(targets.max()) + 1
+    settings, rehearsal = choices[0], None
     if asked["threshold"] is None:
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         chosen = rehearse_features(features, targets, choices, draws=draws, seed=seed)
-    settings, rehearsal = chosen or (choices[0], None)
-    settings = replace(settings, **rehearsal.settings) if rehearsal else settings
-    return Frozen(features.shape[1], int(targets.max()) + 1, settings), rehearsal
+        if chosen is not None:
+            settings, rehearsal = chosen
+            settings = replace(settings, **rehearsal.settings)
+        elif settings.dictionary == "prototypes":  # as a run does, from whatever the rows shall be seen
+            settings = replace(by_cosines(settings, classes), **({} if settings.centre else {"centre": False}))
+    return Frozen(features.shape[1], classes, settings), rehearsal
 
 
 def _choices(dictionary: str, threshold: float | None, between: Any, **others: Any) -> list[FrozenSettings]:

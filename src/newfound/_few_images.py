@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from newfound.datasets import LabelledImages
 from newfound.images import content_hash
 from newfound.method import Settings
 from newfound.method._prototypes import PrototypeSettings
 from newfound.rehearsal import too_few
+
+P = TypeVar("P", bound=PrototypeSettings)
 
 
 def suited(
@@ -37,11 +40,16 @@ def suited(
         f'{why}: cosines with prototypes are compared instead of weighing evidence (dictionary="prototypes"). '
         "More classes and images make discovery better."
     )
+    return by_cosines(settings, len(labelled.classes))
+
+
+def by_cosines(settings: P, classes: int) -> P:
+    """The settings with cosines, as is usually good where there is nothing to rehearse on."""
     return dataclasses.replace(
         settings,
         dictionary="prototypes",
         threshold="rehearsed",  # what was given was a log ratio, and no cosine
-        centre=1 - 1 / len(labelled.classes),
+        centre=1 - 1 / classes,
         update="fixed",  # a category that moves with what it takes in would take in images of known classes
     )
 

@@ -53,7 +53,7 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
             rehearses better, and prototypes where nothing can be rehearsed.
         threshold: The score from which on a row belongs to a category: a log ratio or a cosine, so not with
             ``"auto"``. None: rehearsed on the labelled rows, half of whose classes play the unknown ones; with fewer
-            than 4 classes of 4 rows, by how close rows of a class are.
+            than 4 classes of 4 rows, by how close rows of a class are, and with one row a class what is usually good.
         dimensions: Of evidence: directions to keep.
         between: Of evidence: how far the spread between classes is drawn towards a sphere, in [0, 1]. None: further the
             fewer classes and rows there are. ``"rehearsed"``: that, or a sphere, whichever rehearses better.

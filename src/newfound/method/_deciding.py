@@ -108,7 +108,9 @@ class ByCosine:
         """Seen from the mean, a share of how close images are to others of their class: how close that is differs."""
         if self.settings.centre and features is not None and targets is not None:
             close = _closeness(features.float().cpu(), targets.cpu(), float(self.settings.centre))
-            return max(0.0, _REACH * close), f"{_REACH:g} of the cosine of labelled images with others of their class"
+            if close is not None:
+                why = f"{_REACH:g} of the cosine of labelled images with others of their class"
+                return max(0.0, _REACH * close), why
         if self.settings.centre:
             return _CENTRED_COSINE, "fixed: what is usually good on centred features"
         return _COSINE, "fixed: this method learns no threshold, so the paper's tau_init is taken"
@@ -202,8 +204,11 @@ DECIDING: dict[DictionaryName, Callable[[PrototypeSettings], Deciding]] = {
 }  # fmt: skip
 
 
-def _closeness(features: Tensor, targets: Tensor, share: float) -> float:
-    """The mean cosine of an image with the mean of others of its class, seen from a share of the mean without it."""
+def _closeness(features: Tensor, targets: Tensor, share: float) -> float | None:
+    """The mean cosine of an image with the mean of others of its class, seen from a share of the mean without it.
+
+    None where no class has two images.
+    """
     several = torch.nonzero(torch.bincount(targets)[targets] > 1)[:, 0]
     held_out = several[torch.linspace(0, len(several) - 1, min(_HELD_OUT, len(several))).long()]
     found = []
@@ -212,4 +217,4 @@ def _closeness(features: Tensor, targets: Tensor, share: float) -> float:
         centre = share * features[others].mean(dim=0)
         like = seen_from(centre, features[others & (targets == targets[one])]).mean(dim=0)
         found.append(torch.cosine_similarity(like, features[one] - centre, dim=0).item())
-    return float(np.mean(found)) if found else 0.0
+    return float(np.mean(found)) if found else None
