@@ -130,11 +130,13 @@ def test_the_method_of_the_page_for_researchers_is_found_by_its_file_and_learns(
 ):
     import newfound as nf
     from newfound import method
+    from newfound.benchmarks.studies import STUDIES, Choice
 
     monkeypatch.setattr(method, "__path__", [*method.__path__, str(agreeing.parent)])
     method._registry.cache_clear()
     try:
         assert "agreeing" in nf.methods()
+        assert STUDIES["table1"].lines(Choice(methods=("agreeing",))), "and Table 1 compares it"
         run = fit_tiny(pictures(3), method="agreeing", pull=0.3)
         assert all(-1 <= row["agreement"] <= 1 for row in run.log)
         assert run.discoverer().observe(pictures(3, 1)[0])
