@@ -225,6 +225,8 @@ def test_a_missing_data_set_says_where_to_get_it_and_where_to_put_it(name, tmp_p
         load(name, tmp_path)
     for part in (about.title, about.files, about.home, f"{tmp_path}/{about.folders[0]}", f"{tmp_path}/{name}"):
         assert part in str(caught.value)
+    command = f"`newfound bench data --download {name} --root {tmp_path}` fetches it"
+    assert (command in str(caught.value)) == bool(about.archives), "if a program can"
 
 
 def test_an_incomplete_folder_tells_how_many_classes_are_there(tmp_path):

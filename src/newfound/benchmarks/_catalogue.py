@@ -64,7 +64,7 @@ class DataSet:
     def where(self, root: str) -> str:
         """Where to get it and where to put it, as a sentence."""
         return (
-            f"Get {self.files} from {self.home} and unpack it, so that {root}/{self.folders[0]} holds {self.layout}; "
+            f"Get {self.files} from {self.home} and unpack all, so that {root}/{self.folders[0]} holds {self.layout}; "
             f"or put its {self.split} images into {root}/{self.name}, in one folder a class."
         )
 

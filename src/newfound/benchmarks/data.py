@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -181,7 +182,7 @@ def _root(data_set: DataSet, root: Root) -> Path:
     if not given:
         raise MissingFileError(
             f"{data_set.title} is looked for in the folder that the environment variable {VARIABLE} names, and it is "
-            f"not set. {data_set.where(VARIABLE)}"
+            f"not set. {_fetched(data_set, 'FOLDER')}{data_set.where(VARIABLE)}"
         )
     return Path(given)
 
@@ -198,7 +199,13 @@ def _place(data_set: DataSet, root: Root) -> tuple[Path, Layout]:
         count = len(class_folders(folder))
         problem += f" {folder} has neither its published layout nor a folder for each of {data_set.classes} classes"
         problem += f" (folders there: {count:,})." if folder.is_dir() else ": it does not exist."
-    raise MissingFileError(f"{problem} {data_set.where(str(base))}")
+    raise MissingFileError(f"{problem} {_fetched(data_set, str(base))}{data_set.where(str(base))}")
+
+
+def _fetched(data_set: DataSet, root: str) -> str:
+    """The command that fetches a data set, as a sentence; nothing if none does."""
+    command = f"`newfound bench data --download {data_set.name} --root {shlex.quote(root)}`"
+    return f"{command} fetches it; or fetch it yourself. " if data_set.archives else ""
 
 
 def _candidates(base: Path, named: list[Path], data_set: DataSet) -> Iterator[Path]:
