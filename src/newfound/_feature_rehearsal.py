@@ -74,8 +74,9 @@ def chosen_method(
         if chosen is not None:
             settings, rehearsal = chosen
             settings = replace(settings, **rehearsal.settings)
-        elif settings.dictionary == "prototypes":  # as a run does, from whatever the rows shall be seen
-            settings = replace(by_cosines(settings, classes), **({} if settings.centre else {"centre": False}))
+        elif settings.dictionary == "prototypes":
+            few = by_cosines(settings, classes)
+            settings = few if settings.centre else replace(few, centre=False)
     return Frozen(features.shape[1], classes, settings), rehearsal
 
 

@@ -142,7 +142,8 @@ def shown_classes(targets: np.ndarray, rng: np.random.Generator) -> list[int]:
     drawn = rng.permutation(len(classes))[: (len(classes) + 1) // 2]
     if counts[drawn].max() < _SHOWS_SPREAD <= counts.max():
         drawn[0] = counts.argmax()
-    return np.sort(classes[drawn]).tolist()
+    shown: list[int] = np.sort(classes[drawn]).tolist()
+    return shown
 
 
 def _deal(targets: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

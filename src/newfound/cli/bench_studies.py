@@ -194,8 +194,8 @@ def _command(study: Study):
             typer.echo(table.caption())
         for path in files:
             say(f"written: {path}")
-        for why, names in by_reason(record.missing).items():
-            say(f"not measured: {names}: {why}")
+        for why, lines in by_reason(record.missing).items():
+            say(f"not measured: {lines}: {why}")
         if nothing:
             raise typer.Exit(FAILED)
         if record.missing:
