@@ -18,7 +18,7 @@ from newfound.method._prototypes import PrototypeMethod, PrototypeSettings
 class BaselineSettings(PrototypeSettings):
     """alpha: weight of the contrastive loss; ce: of the cross-entropy (0 drops it, as in the paper's ablation);
     head: "linear" (the paper) or "cosine" on unit class weights with a learnt scale (the released code);
-    first_view_only: cross-entropy on the first view alone (the released code)."""
+    first_view_only: cross-entropy, and LTC's margin of known samples, on the first view alone (the released code)."""
 
     alpha: float = 0.3
     ce: float = 1.0
