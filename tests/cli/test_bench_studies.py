@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from newfound.benchmarks import running
-from newfound.benchmarks.studies import STUDIES
+from newfound.benchmarks.studies import STUDIES, Choice
 
 
 @pytest.fixture
@@ -83,6 +83,14 @@ def test_without_a_single_result_it_fails_for_people_and_machines(invoke, asked,
     assert result.exit_code == 1
     assert "not measured: LTC: no weights" in result.stderr
     assert "written" not in result.stderr
+
+
+def test_a_figure_is_told_with_its_caption(invoke, tmp_path, monkeypatch):
+    drawn = running.Record("tsne", Choice(), {}, {}, {"tsne": "Known classes and pseudo-novel samples. pets, seed 0."})
+    monkeypatch.setattr(running, "run_study", lambda *asked, **options: (drawn, {}))
+    words = ["bench", "tsne", "--protocol", "pets", "--out", tmp_path]
+    assert "tsne: Known classes and pseudo-novel samples. pets, seed 0." in invoke(*words).stdout
+    assert json.loads(invoke(*words, "--json").stdout)["figures"] == drawn.figures
 
 
 def test_without_data_it_says_where_it_looked(invoke, tmp_path, monkeypatch):

@@ -188,10 +188,14 @@ def _command(study: Study):
                     write_text(path, text)
                 files += by_class
         if as_json:
-            print_json({"results": results, "missing": record.missing, "files": list(map(str, files))})
+            told = {"results": results, "missing": record.missing, "figures": record.figures}
+            print_json(told | {"files": list(map(str, files))})
         elif table is not None:
             print_table(table.rows(brief=sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE))
             typer.echo(table.caption())
+        else:
+            for name, caption in record.figures.items():
+                typer.echo(f"{name}: {caption}")
         for path in files:
             say(f"written: {path}")
         for why, lines in by_reason(record.missing).items():
