@@ -243,7 +243,9 @@ def known_names(path: Path) -> list[str]:
         if not isinstance(names, list):
             raise TypeError("known is not a list")
     except FileNotFoundError:
-        raise MissingFileError(f"there is no split file {path}.") from None
+        raise MissingFileError(
+            f"there is no file {path} to read the names of the known classes from: write one, with a name a line."
+        ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"the split file {path} cannot be read ({error}): write JSON as in "

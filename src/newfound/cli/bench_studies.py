@@ -50,7 +50,7 @@ Protocol = Annotated[
 ]  # fmt: skip
 Known = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="For data of your own: a file with the known classes, as for `newfound split`."),
+    typer.Option(metavar="FILE", help="For data of your own: a file with the known classes, one a line, or JSON."),
 ]
 Seeds = Annotated[str, typer.Option(metavar="N,N,...", help="Training seeds.")]
 Orders = Annotated[int, typer.Option(min=1, metavar="N", help="Random stream orders for each seed.")]
