@@ -59,6 +59,13 @@ def test_a_reason_that_several_lines_have_is_told_once():
     assert told.endswith("Not run, or not at every seed: DiffGRE; diffusion (no weights); PHE (it diverged)")
 
 
+def test_the_caption_of_the_latex_stays_a_comment_whatever_the_reason():
+    text = Table("a table", COLUMNS, {"LTC": [result([0.5])]}, {"PHE": "it failed:\nno memory"}).latex()
+    (comment,) = text.split("\\end{tabular}\n")[1].splitlines()
+    assert comment.startswith("% ")
+    assert comment.endswith("PHE (it failed: no memory)")
+
+
 def test_a_figure_that_a_result_does_not_have_is_a_dash():
     without = result([0.5], oracle=None, creation=None)
     assert tables.accuracy("named", oracle=True).cell([without]) == "- / - / -"
@@ -93,6 +100,8 @@ def test_the_latex_escapes_what_latex_would_not_print_and_has_a_column_a_figure(
     text = table(**{"LTC, `de_fault` 50 % & more": [result([0.5])]}).latex()
     figures = "50.0 & 25.0 & 25.0 & 10 & 80.0 & 40.0 & 40.0 & 1.5"
     assert rf"LTC, \texttt{{de\_fault}} 50 \% \& more & {figures} & default (short) & 1 \\" in text
+    odd = table(**{r"a\b^{2}~": [result([0.5])]}).latex()
+    assert r"a\textbackslash{}b\textasciicircum{}\{2\}\textasciitilde{} & 50.0" in odd
     spread = table(LTC=[result([0.5, 0.7])]).latex()
     assert r"60.0 {\tiny $\pm$ 14.1}" in spread
     assert text.startswith(r"\begin{tabular}{lrrrrrrrrlr}")

@@ -13,7 +13,8 @@ from newfound.benchmarks import pretraining
 from newfound.benchmarks.store import Result
 
 PROTOCOLS, KINDS = ("strict", "greedy", "named"), ("all", "old", "new")
-_LATEX = {c: rf"\{c}" for c in "&%_#$"} | {"|": r"$|$"}
+_LATEX = {c: rf"\{c}" for c in "&%_#${}"} | {"|": r"$|$"}
+_LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 Values = Callable[[Result], list[float]]  # a figure of a result, in each of its stream orders
 
 
@@ -148,7 +149,8 @@ class Table:
             cells = [text for column in self.columns for text in column.latex(results)]
             ends = [_escaped(_presets(results)), str(len(results))]
             lines.append(" & ".join([_escaped(name), *cells, *ends]) + r" \\")
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {self.caption()}"]) + "\n"
+        told = " ".join(self.caption().split())  # on one line: a comment ends with it
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {told}"]) + "\n"
 
 
 def by_reason(missing: Mapping[str, str]) -> dict[str, str]:
