@@ -213,7 +213,7 @@ STUDIES = {
     study.name: study
     for study in (
         Study(
-            "table1", "Table 1", "every method under both protocols", "table",
+            "table1", "Table 1", "every method under Strict, Greedy and Named", "table",
             _table1, (_strict, _greedy, _named, _count, *_oracles, _minutes),
         ),
         Study(
