@@ -207,6 +207,8 @@ def test_the_table_and_its_curves_are_written_under_a_name_of_their_own(tmp_path
         assert caption(results) in (tmp_path / f"decisions-pets.{ending}").read_text()
     changes = (
         {"data": results[0]["data"] | {"class_seed": 1}}, {"data": results[0]["data"] | {"protocol": "cub"}},
+        {"data": results[0]["data"] | {"protocol": "own photos", "hash": "0123456789abcdef"}},
+        {"data": results[0]["data"] | {"protocol": "own photos", "hash": "fedcba9876543210"}},
         {"backbone": "test_vit"}, {"weights": "mine.pt (0123)"}, {"preset": "default"}, {"orders": 2},
     )  # fmt: skip
     first = {write([copy.deepcopy(results[1]) | change], tmp_path)[0].name for change in changes}

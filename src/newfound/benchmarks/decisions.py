@@ -248,6 +248,7 @@ def _file_name(result: Result) -> str:
     """Another one for all that is asked but seeds and features: a table of other classes replaces none."""
     data, short = result["data"], presets.label("default", short=True)
     parts = ["decisions", data["protocol"]]
+    parts += [data["hash"][:8]] if data["protocol"].startswith("own ") else []  # of other known classes too
     parts += [f"class-seed-{data['class_seed']}"] if data["class_seed"] is not None else []
     parts += [result["backbone"]] if result["backbone"] != backbone_models.DEFAULT else []
     parts += [result["weights"]] if result["weights"] != "pretrained" else []
