@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from newfound.errors import DataError, SettingsError
 from newfound.evaluation.clustering import Mask, Table, match
-from newfound.evaluation.codes import distinct_values, factorise, members, own_class
+from newfound.evaluation.codes import Codes, distinct_values, factorise, members, own_class
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,7 @@ def named_right(
     Raises:
         DataError: arrays of different lengths, or labels that `score` would refuse.
     """
-    class_codes, classes = factorise(labels, "labels")
-    cluster_codes, values = factorise(predictions, "predictions")
-    marked = np.asarray(discovered, bool)
-    if not len(class_codes) == len(cluster_codes) == len(marked):
-        raise DataError("labels, predictions and discovered need one value for each sample.")
+    class_codes, classes, cluster_codes, values, marked = _numbered(labels, predictions, discovered)
     old = members(classes, distinct_values(known, "known"))[class_codes]
     right: Mask = old & ~marked & (own_class(values, classes)[cluster_codes] == class_codes)
     new = np.flatnonzero(~old & marked)
@@ -83,11 +80,7 @@ def unheard_of(
     Raises:
         DataError: arrays of different lengths, or labels that `score` would refuse.
     """
-    class_codes, classes = factorise(labels, "labels")
-    cluster_codes, values = factorise(predictions, "predictions")
-    marked = np.asarray(discovered, bool)
-    if not len(class_codes) == len(cluster_codes) == len(marked):
-        raise DataError("labels, predictions and discovered need one value for each sample.")
+    class_codes, classes, cluster_codes, values, marked = _numbered(labels, predictions, discovered)
     places, found = np.arange(len(class_codes)), np.flatnonzero(marked)
     since = np.full(len(classes), len(places))  # the sample that founded the first category of a class
     since[members(classes, distinct_values(known, "known"))] = -1
@@ -100,3 +93,15 @@ def unheard_of(
         np.minimum.at(since, table.klass[order[first]], founders[clusters])
     new: Mask = places <= since[class_codes]
     return new
+
+
+def _numbered(
+    labels: Iterable[Hashable], predictions: Iterable[Hashable], discovered: ArrayLike
+) -> tuple[Codes, list[Any], Codes, list[Any], Mask]:
+    """The code of each label and the classes, the code of each prediction and what is predicted, and the marks."""
+    class_codes, classes = factorise(labels, "labels")
+    cluster_codes, values = factorise(predictions, "predictions")
+    marked = np.asarray(discovered, bool)
+    if not len(class_codes) == len(cluster_codes) == len(marked):
+        raise DataError("labels, predictions and discovered need one value for each sample.")
+    return class_codes, classes, cluster_codes, values, marked
