@@ -180,6 +180,15 @@ def test_what_a_rehearsal_chose_is_recorded_and_used(fit_tiny, pictures):
     assert run.config["settings"]["reconsider_at"] == "rehearsed", "what was asked for stays on record"
 
 
+def test_a_run_of_before_odds_had_a_place_of_their_own_gives_the_probabilities_it_gave(fit_tiny, pictures, tmp_path):
+    run = fit_tiny(pictures(kinds=4, each=5), method="frozen", preset="default", out=tmp_path / "run")
+    assert run.dictionary().state()["even_at"] == 0.0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    del config["settings"]["even_at"]
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    assert nf.load(tmp_path / "run").dictionary().state()["even_at"] is None, "at the threshold"
+
+
 def test_a_run_folder_holds_json_csv_and_safetensors_and_a_board(fit_tiny, pictures, tmp_path):
     run = fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "deep" / "run", p_gen=1.0)
     folder = tmp_path / "deep" / "run"
