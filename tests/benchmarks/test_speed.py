@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from newfound.benchmarks import cache_speed, code_speed, score_speed, speed
+from newfound.benchmarks import cache_speed, code_speed, score_speed, speed, training_speed
 from newfound.errors import SettingsError
 
 
@@ -53,12 +53,20 @@ def test_a_stage_that_does_not_exist_is_named_with_those_that_do():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["cached-epoch", "cached-epoch-vit", "mkee-tokens", "mkee-pixels"])
+@pytest.mark.parametrize("stage", ["cached-epoch", "mkee-tokens", "mkee-pixels"])
 def test_every_training_stage_can_be_measured(stage):
     (row,) = speed.run_speed([stage])
     assert row.stage == stage
     assert row.ours > 0
     assert row.target
+
+
+@pytest.mark.slow
+def test_an_epoch_of_a_vision_transformer_is_timed_beside_its_full_forward_pass():
+    row = training_speed.cached_epoch_vit(images=16)
+    assert row.stage == "cached-epoch-vit"
+    assert 0 < row.ours < row.baseline
+    assert "16 digits" in row.detail
 
 
 def test_cached_tokens_take_half_the_bytes_and_are_read_whole():
