@@ -24,7 +24,7 @@ _LOG_RATIOS = np.array([-10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0,
 _COSINES = np.round(np.arange(0.10, 0.96, 0.04), 2)
 _MISCOUNT = 0.05  # off the score for each factor e of categories; the same for all, so that they can be compared
 _DICTIONARIES: dict[str, DictionaryName] = {"prototypes": "prototypes", "evidence": "bayesian"}
-_BETWEEN = (None, 1.0)  # by the number of classes; a sphere, for which few dimensions and classes are better
+_BETWEEN = (None, 1.0)  # by the number of classes; all the way, for which few dimensions and classes are better
 _WORTH = 0.01  # by how much a later choice must be better than an earlier one
 
 

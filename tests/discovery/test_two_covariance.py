@@ -97,6 +97,12 @@ def test_shrinking_all_the_way_leaves_one_spread_for_all_directions():
     assert model.spread == pytest.approx(np.full(model.dimension, model.spread[0]), rel=1e-6)
 
 
+def test_where_little_is_known_of_classes_they_are_taken_to_differ_where_samples_do():
+    features, targets = crowds()
+    assumed = TwoCovariance.fit(features * np.linspace(0.2, 2, features.shape[1]), targets, within=0.0, between=1.0)
+    assert assumed.spread == pytest.approx(np.full(assumed.dimension, assumed.spread[0]), rel=1e-6)
+
+
 def test_the_spread_between_is_drawn_by_its_share_towards_the_mean():
     features, targets = crowds(classes=20, each=20, dimension=3)
     plain = TwoCovariance.fit(features, targets, within=1.0, between=0.0)
@@ -122,16 +128,16 @@ def test_the_fewer_samples_show_how_a_class_varies_the_more_is_assumed(one, othe
 
 
 def test_without_shares_the_numbers_of_classes_and_samples_decide():
-    assert usual_between(100, 10_000) == pytest.approx(0.125)  # 1 / (4 + 100 / 25)
+    assert usual_between(40, 10_000) == pytest.approx(0.25)  # 1 / (1.5 + 40 / 16)
     assert usual_between(100, 150) == pytest.approx(0.5)
     assert usual_within(30, 10) == 0.5
     assert usual_within(10, 90) == pytest.approx(0.9)
-    features, targets = crowds(classes=25, each=40, dimension=30)
+    features, targets = crowds(classes=40, each=20, dimension=30)
     usual, same, other = (
         TwoCovariance.fit(features, targets, within=within, between=between)
-        for within, between in ((None, None), (0.5, 0.2), (0.6, 0.15))
+        for within, between in ((None, None), (0.5, 0.25), (0.6, 0.15))
     )
-    assert usual.spread == pytest.approx(same.spread, rel=1e-12)  # 1 / (4 + 25 / 25)
+    assert usual.spread == pytest.approx(same.spread, rel=1e-12)
     assert other.spread != pytest.approx(usual.spread, rel=1e-3)
 
 

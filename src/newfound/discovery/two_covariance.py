@@ -22,7 +22,7 @@ _SINGULAR = 1e-12  # a direction whose share of the largest spread is no more th
 _COPIES = 1e-9  # samples this close to their class's mean differ by rounding alone
 _ROOT = 0.5  # the power for features without negative numbers
 _HALF = 0.5  # of `usual_within`, where samples are many
-_LEAST_SHARE, _FEW = 0.05, 150  # of `usual_between`, which was tried on 3 to 100 classes of 3 to 50 samples
+_LEAST_SHARE, _FEW = 0.05, 150  # of `usual_between`, which was tried on 4 to 100 classes of 10 to 100 samples
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,9 @@ class TwoCovariance:
                 to have as many, any others, because classes that are to be discovered differ in those too.
             within: how far the within-class covariance is drawn towards a multiple of the identity, in [0, 1]. None
                 takes :func:`usual_within`.
-            between: the same for the between-class covariance. It must not be 0 for unknown classes to be told apart:
-                K known ones vary in K - 1 directions only, and those that are to be discovered also in others. None
+            between: how far the between-class covariance is drawn towards a multiple of the within-class one, in
+                [0, 1]. It must not be 0 for unknown classes to be told apart: K known ones vary in K - 1 directions
+                only, and those that are to be discovered also in others, more in those where samples vary more. None
                 takes :func:`usual_between`.
             inflate: how much wider the spread within classes is than these features show. Features that a model was
                 trained on lie closer together than new ones.
@@ -92,8 +93,9 @@ class TwoCovariance:
         freedom = len(rows) - len(means)
         inner = rest.T @ rest / freedom  # W
         outer = np.cov(means.T) - inner * (1 / counts).mean()  # B: the means also scatter because classes are finite
-        inner = _drawn(inner, usual_within(freedom, len(inner)) if within is None else within) * inflate
-        outer = _drawn(outer, usual_between(len(means), len(rows)) if between is None else between)
+        round_ = np.eye(len(inner))
+        inner = _drawn(inner, round_, usual_within(freedom, len(inner)) if within is None else within) * inflate
+        outer = _drawn(outer, inner, usual_between(len(means), len(rows)) if between is None else between)
         values, vectors = np.linalg.eigh(inner)
         if values[0] <= values[-1] * _SINGULAR:
             raise SettingsError(
@@ -158,12 +160,12 @@ def scatter(readings: Any, targets: Ints, sums: Float64s, counts: Ints, *, held_
 
 
 def usual_between(classes: int, samples: int) -> float:
-    """How far to draw the covariance of class means towards a multiple of the identity.
+    """How far to draw the covariance of class means towards a multiple of that within classes.
 
-    Few means, or means of few samples, say little of how classes differ, so more is left to the identity. Half of the
-    classes want a larger share than all of them do: what is best on part of a labelled set is too much for the whole.
+    Few means, or means of few samples, say little of how classes differ. Half of the classes want a larger share than
+    all of them do: what is best on part of a labelled set is too much for the whole.
     """
-    return max(_LEAST_SHARE, 1 / (4 + classes / 25), _FEW / (_FEW + samples))
+    return max(_LEAST_SHARE, 1 / (1.5 + classes / 16), _FEW / (_FEW + samples))
 
 
 def usual_within(freedom: int, dimensions: int) -> float:
@@ -249,10 +251,10 @@ def _raised(rows: Float64s, power: float) -> Float64s:
     return rows if power == 1 else _unit(np.sign(rows) * np.abs(rows) ** power)
 
 
-def _drawn(covariance: Float64s, share: float) -> Float64s:
-    """A covariance drawn by a share towards the multiple of the identity with the same trace."""
-    level = max(np.trace(covariance), 1e-12) / len(covariance)
-    return (1 - share) * covariance + share * level * np.eye(len(covariance))
+def _drawn(covariance: Float64s, towards: Float64s, share: float) -> Float64s:
+    """A covariance drawn by a share towards the multiple of another with the same trace."""
+    level = max(np.trace(covariance), 1e-12) / np.trace(towards)
+    return (1 - share) * covariance + share * level * towards
 
 
 def _unit(rows: Float64s) -> Float64s:
