@@ -403,8 +403,9 @@ def test_settings_that_cannot_be_are_refused_before_any_training(fit_tiny, pictu
         fit_tiny(pictures(kinds=2, each=2), **bad)
 
 
-def test_epochs_for_the_frozen_backbone_are_refused(fit_tiny, pictures):
-    with pytest.raises(SettingsError, match="nothing to learn"):
+def test_epochs_for_the_frozen_backbone_are_refused_before_its_rehearsal(fit_tiny, pictures, monkeypatch):
+    monkeypatch.setattr("newfound.fitting.rehearse", lambda *a, **k: pytest.fail("the rehearsal had begun"))
+    with pytest.raises(SettingsError, match=r"epochs=2: frozen has nothing to learn; leave epochs out"):
         fit_tiny(pictures(kinds=2, each=2), method="frozen", epochs=2)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from newfound.errors import SettingsError
 from newfound.method._prototypes import PrototypeMethod, PrototypeSettings
 
 
@@ -13,6 +14,14 @@ class FrozenSettings(PrototypeSettings):
     """Those of the dictionary; no epochs, as there is nothing to learn."""
 
     epochs: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epochs:
+            raise SettingsError(
+                f"epochs={self.epochs}: frozen has nothing to learn; leave epochs out, or take a method that learns, "
+                f"such as baseline or ltc."
+            )
 
 
 class Frozen(PrototypeMethod):
