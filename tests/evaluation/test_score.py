@@ -174,7 +174,7 @@ def test_a_cluster_for_every_sample_needs_no_dense_table():
 
 class TestLabelsOfAnyHashableKind:
     def test_labels_and_ids_of_mixed_kinds(self):
-        labels = ["cat", ("genus", 3), 5, None, frozenset({1})]
+        labels = ["cat", ("genus", 3), 5, b"owl", frozenset({1})]
         r = score(labels, ["cat", ("genus", 3), "5", ("new", 1), 2.5], known=["cat", ("genus", 3), 5])
         assert r.named == Accuracy(all=4 / 5, old=2 / 3, new=1.0)
 
@@ -256,6 +256,10 @@ class TestRefused:
             ({"labels": {0, 1, 2}}, "labels is a set, which has no order"),
             ({"labels": 3}, "labels is 3"),
             ({"labels": [0, math.nan, 2]}, "labels holds nan"),
+            ({"labels": [0, None, 2]}, "labels holds None, which is no label; name it or drop the sample"),
+            ({"predictions": ["a", "b", None]}, "predictions holds None"),
+            ({"predictions": np.array([0, None, 2])}, "predictions holds None"),
+            ({"known": {0, None}}, "known holds None"),
             ({"predictions": np.array([0, np.nan, 2])}, r"predictions\[1\] is NaN"),
             ({"predictions": np.array(["2020", "NaT", "2021"], "datetime64[s]")}, "predictions holds .*NaT"),
             ({"known": [np.float32("nan")]}, "known holds .*nan"),

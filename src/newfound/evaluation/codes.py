@@ -23,7 +23,7 @@ def factorise(values: Iterable[Hashable], what: str) -> tuple[Codes, list[Any]]:
 
     Returns the code of every value, and the distinct values (as Python objects) in the order of their codes.
 
-    Raises :class:`DataError`, which names the argument as `what`, for values that cannot be labels: NaN,
+    Raises :class:`DataError`, which names the argument as `what`, for values that cannot be labels: None, NaN,
     unhashable objects, tensors, arrays of more than one dimension.
     """
     if hasattr(values, "__array__"):
@@ -112,6 +112,9 @@ def _factorise_objects(values: list[Any], what: str) -> tuple[Codes, list[Any]]:
         if hasattr(value, "__array__") and not isinstance(value, np.generic):
             # Tensors hash by identity: every one would silently be a class of its own.
             raise DataError(f"{what} holds {type(value).__name__} objects; pass one array, or plain values.")
+        if value is None:
+            # Else all samples without a label or an answer would be one class or one category.
+            raise DataError(f"{what} holds None, which is no label; name it or drop the sample.")
         if equals_nothing(value):
             raise DataError(f"{what} holds {value!r}, which equals nothing; name it or drop the sample.")
     number = dict(zip(distinct, range(len(distinct)), strict=True))

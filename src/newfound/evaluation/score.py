@@ -69,8 +69,8 @@ def score(
     >>> r.named.old, r.named.new, r.categories
     (1.0, 1.0, 2)
 
-    Labels and predictions may be of any hashable kind. Samples with equal predictions are a cluster. A sample
-    is old if its label is in `known`, else new.
+    Labels and predictions may be of any hashable kind but None and NaN, which name nothing. Samples with equal
+    predictions are a cluster. A sample is old if its label is in `known`, else new.
 
     discovered
         Booleans that mark the predictions which name a discovered category. A marked prediction never means
@@ -102,8 +102,8 @@ def score(
     both with those of a single sample; `nmi` and `ari`, how clusters and classes agree; `auroc`, how well
     `novelty` tells new samples from old ones (None without it, or without samples of both kinds).
 
-    Raises :class:`DataError` for arrays that are empty, of different lengths, of the wrong kind or with NaN,
-    and :class:`SettingsError` for a `max_clusters` that is not a positive integer.
+    Raises :class:`DataError` for arrays that are empty, of different lengths, of the wrong kind or with None
+    or NaN, and :class:`SettingsError` for a `max_clusters` that is not a positive integer.
     """
     class_codes, classes = factorise(labels, "labels")
     prediction_codes, values = factorise(predictions, "predictions")
