@@ -212,6 +212,14 @@ class TestLabelsOfAnyHashableKind:
 
 
 class TestOnlyOneKindOfSample:
+    @pytest.mark.parametrize(
+        ("labels", "known"),
+        [(["x", "y"], ["a"]), (np.array(["x", "y"]), ["a"]), (list(np.array(["x", "y"])), ["a"]), ([3, 4], [0.5]),
+         ([np.float32(3), 4], np.array([7])), (["x", 4], [7])],
+    )  # fmt: skip
+    def test_a_stream_without_a_known_class_is_scored_if_its_labels_could_be_known(self, labels, known):
+        assert score(labels, [0, 1], known).greedy.new == 1.0
+
     def test_without_known_classes_old_is_nan(self):
         r = score(["a", "b"], [0, 1], known=[])
         for accuracy in (r.strict, r.greedy, r.named):
@@ -263,6 +271,9 @@ class TestRefused:
             ({"predictions": np.array([0, np.nan, 2])}, r"predictions\[1\] is NaN"),
             ({"predictions": np.array(["2020", "NaT", "2021"], "datetime64[s]")}, "predictions holds .*NaT"),
             ({"known": [np.float32("nan")]}, "known holds .*nan"),
+            ({"known": ["0"]}, "labels are of another type than known: int, such as 0, and str, such as '0'"),
+            ({"labels": ["0", "1", "1"]}, "of another type than known: str, such as '0', and int, such as 0"),
+            ({"known": [b"0"]}, "int, such as 0, and bytes, such as b'0'"),
             ({"known": "heron"}, r"known is the single text 'heron'; pass a list"),
             ({"discovered": [True, False]}, "discovered has 2 values"),
             ({"discovered": [1, 0, 1]}, "discovered has .* int64; it needs one True or False"),

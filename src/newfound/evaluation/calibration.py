@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from newfound.errors import DataError, SettingsError
 from newfound.evaluation.clustering import Mask, Table, match
-from newfound.evaluation.codes import Codes, distinct_values, factorise, members, own_class
+from newfound.evaluation.codes import Codes, distinct_values, factorise, known_classes, own_class
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def named_right(
         DataError: arrays of different lengths, or labels that `score` would refuse.
     """
     class_codes, classes, cluster_codes, values, marked = _numbered(labels, predictions, discovered)
-    old = members(classes, distinct_values(known, "known"))[class_codes]
+    old = known_classes(classes, distinct_values(known, "known"))[class_codes]
     right: Mask = old & ~marked & (own_class(values, classes)[cluster_codes] == class_codes)
     new = np.flatnonzero(~old & marked)
     if new.size:
@@ -83,7 +83,7 @@ def unheard_of(
     class_codes, classes, cluster_codes, values, marked = _numbered(labels, predictions, discovered)
     places, found = np.arange(len(class_codes)), np.flatnonzero(marked)
     since = np.full(len(classes), len(places))  # the sample that founded the first category of a class
-    since[members(classes, distinct_values(known, "known"))] = -1
+    since[known_classes(classes, distinct_values(known, "known"))] = -1
     if found.size:
         table = Table.of(cluster_codes[found], class_codes[found], len(values), len(classes))
         order = np.lexsort((table.klass, -table.count, table.cluster))

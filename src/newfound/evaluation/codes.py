@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Hashable, Iterable, Mapping, Set
 from typing import Any
 
@@ -55,6 +56,21 @@ def members(values: list[Any], group: set[Any]) -> NDArray[np.bool_]:
     return np.array([value in group for value in values], dtype=bool)
 
 
+def known_classes(classes: list[Any], known: set[Any]) -> NDArray[np.bool_]:
+    """Which of the distinct labels are known.
+
+    Raises :class:`DataError` if none can be, as all known ones are of another type: 0 is not "0".
+    """
+    is_known = members(classes, known)
+    if classes and known and not is_known.any() and not set(map(_kind, classes)) & set(map(_kind, known)):
+        label, other = classes[0], next(iter(known))
+        raise DataError(
+            f"labels are of another type than known: {type(label).__name__}, such as {label!r}, and "
+            f"{type(other).__name__}, such as {other!r}. Every sample would count as new; give both as the same type."
+        )
+    return is_known
+
+
 def own_class(values: list[Any], classes: list[Any]) -> Codes:
     """For each of the distinct predictions the class whose label it is, or -1."""
     code = {label: number for number, label in enumerate(classes)}
@@ -64,6 +80,11 @@ def own_class(values: list[Any], classes: list[Any]) -> Codes:
 def as_array(values: Any) -> NDArray[Any]:
     """An array of values; a tensor may be on any device and want a gradient, of which NumPy takes neither."""
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+
+
+def _kind(value: Any) -> type:
+    """What a value can be equal to others of: numbers of all types are one kind, and so are those of text."""
+    return next((kind for kind in (numbers.Number, str, bytes) if isinstance(value, kind)), type(value))
 
 
 def _factorise_integers(array: NDArray[Any]) -> tuple[Codes, list[Any]]:

@@ -20,7 +20,7 @@ from newfound.evaluation.clustering import (
     match,
     normalised_mutual_information,
 )
-from newfound.evaluation.codes import Codes, as_array, distinct_values, factorise, members, own_class
+from newfound.evaluation.codes import Codes, as_array, distinct_values, factorise, known_classes, members, own_class
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ def score(
     `novelty` tells new samples from old ones (None without it, or without samples of both kinds).
 
     Raises :class:`DataError` for arrays that are empty, of different lengths, of the wrong kind or with None
-    or NaN, and :class:`SettingsError` for a `max_clusters` that is not a positive integer.
+    or NaN, or if all of `known` is of another type than the labels, and :class:`SettingsError` for a
+    `max_clusters` that is not a positive integer.
     """
     class_codes, classes = factorise(labels, "labels")
     prediction_codes, values = factorise(predictions, "predictions")
@@ -123,7 +124,7 @@ def score(
         is_discovered = np.array([pair % 2 == 1 for pair in pairs])
 
     table = Table.of(cluster_codes, class_codes, len(values), len(classes))
-    is_old = members(classes, known_labels)
+    is_old = known_classes(classes, known_labels)
     old_samples = int(table.class_sizes()[is_old].sum())
     sizes = (old_samples, samples - old_samples)
     kept = table if max_clusters is None else _keep_largest(table, cluster_codes, max_clusters)
