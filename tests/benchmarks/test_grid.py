@@ -22,6 +22,7 @@ from newfound.benchmarks.grid import describe, run_grid
 from newfound.benchmarks.store import Store, read_lines
 from newfound.errors import DataError, NewfoundError, SettingsError, WeightsError
 from newfound.progress import Reporter
+from newfound.weights import from_hub
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 FROZEN = Variant("frozen", settings={"threshold": 0.5})
@@ -141,6 +142,23 @@ def test_a_variant_without_weights_is_tried_once_and_the_others_of_its_method_to
     assert list(outcome.results) == [todo[2].key, todo[3].key]
     assert sum("no weights here" in line for line in reporter.told) == 1
     assert reporter.told.count("a step") == 4
+
+
+def test_a_backbone_without_weights_is_tried_once_for_all_lines_of_a_table(bench, store, monkeypatch):
+    away = dataclasses.replace(bench, weights=None)
+    variants = [FROZEN, Variant("ltc"), Variant("smile")]
+    todo, tried = [Cell(variant, seed, away) for variant in variants for seed in (0, 1)], []
+
+    def unreachable(pretrained: bool) -> None:
+        tried.append(pretrained)
+        raise OSError("no hub here")
+
+    monkeypatch.setattr(Cell, "measure", lambda cell, keep=None: from_hub(unreachable, cell.setup.backbone))
+    outcome = run_grid(todo, store)
+    assert tried == [True]
+    assert list(outcome.failed) == [cell.key for cell in todo]
+    assert len(set(outcome.failed.values())) == 1
+    assert "the pretrained weights of test_efficientnet cannot be had here (OSError)" in outcome.failed[todo[-1].key]
 
 
 def test_how_many_cells_and_how_long_is_said_before_the_first_starts(bench, store, measured):

@@ -20,7 +20,7 @@ from newfound.benchmarks.cells import Cell, Setup
 from newfound.benchmarks.cost import Estimate
 from newfound.benchmarks.store import Result, Store
 from newfound.benchmarks.studies import Variant
-from newfound.errors import NewfoundError, SettingsError, WeightsError
+from newfound.errors import NewfoundError, NoBackboneError, SettingsError, WeightsError
 from newfound.progress import Reporter
 
 Measured = bool | NewfoundError  # of a cell: whether it has a result now (another process may be at it), or why not
@@ -93,11 +93,12 @@ def _measure_all(
     failed: dict[str, str] = {}
     left = {cell.key: cell for cell in todo}
     total = len(left)
-    without_weights: dict[tuple[Variant, Setup], str] = {}  # whatever the seed is
+    without_weights: dict[tuple[Variant | None, Setup], str] = {}  # whatever the seed is; None: and the variant
 
     def worth_trying(cells: Iterable[Cell]) -> Iterator[Cell]:
         for cell in cells:
-            if (reason := without_weights.get((cell.variant, cell.setup))) is not None:
+            keys = ((cell.variant, cell.setup), (None, cell.setup))
+            if reason := next((without_weights[key] for key in keys if key in without_weights), None):
                 failed[cell.key] = reason
                 del left[cell.key]
                 progress(1)
@@ -120,7 +121,8 @@ def _measure_all(
                     failed[cell.key] = str(outcome)
                     reporter.say(f"{describe(cell)}: {outcome}")
                 if isinstance(outcome, WeightsError):
-                    without_weights[cell.variant, cell.setup] = str(outcome)
+                    variant = None if isinstance(outcome, NoBackboneError) else cell.variant
+                    without_weights[variant, cell.setup] = str(outcome)
                 del left[cell.key]
                 progress(1)
         todo = elsewhere
