@@ -11,12 +11,14 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 import newfound as nf
-from newfound.benchmarks import cells
+from newfound.benchmarks import cells, grid
 from newfound.benchmarks.cells import Cell, Variant
 from newfound.benchmarks.grid import describe, run_grid
 from newfound.benchmarks.store import Store, read_lines
@@ -174,6 +176,18 @@ def test_how_many_cells_and_how_long_is_said_before_the_first_starts(bench, stor
     finished = Telling()
     run_grid([done, *todo], store, reporter=finished)
     assert finished.told == []
+
+
+def test_cells_of_several_jobs_are_counted_one_by_one(bench, store, measured, monkeypatch):
+    def in_pairs(cells, measure, jobs):
+        while pair := list(islice(cells, jobs)):
+            yield from ((cell, partial(measure, cell)) for cell in pair)
+
+    monkeypatch.setattr(grid, "_in_processes", in_pairs)
+    reporter = Telling()
+    run_grid([Cell(FROZEN, seed, bench) for seed in range(5)], store, jobs=2, reporter=reporter)
+    said = [line.partition(" (")[2][:6] for line in reporter.told if " (" in line]
+    assert said == ["1 of 5", "2 of 5", "3 of 5", "4 of 5", "5 of 5"]
 
 
 def test_there_are_never_more_jobs_than_cells(bench, store, measured):

@@ -92,7 +92,7 @@ def _measure_all(
     """Try every cell; returns why those have no result that have none."""
     failed: dict[str, str] = {}
     left = {cell.key: cell for cell in todo}
-    total = len(left)
+    total, under_way = len(left), set[str]()
     without_weights: dict[tuple[Variant | None, Setup], str] = {}  # whatever the seed is; None: and the variant
 
     def worth_trying(cells: Iterable[Cell]) -> Iterator[Cell]:
@@ -103,7 +103,9 @@ def _measure_all(
                 del left[cell.key]
                 progress(1)
             else:
-                about = f"{total - len(left) + 1} of {total}, {estimate.words(left.values(), jobs)} left"
+                under_way.add(cell.key)
+                number = total - len(left) + len(under_way)
+                about = f"{number} of {total}, {estimate.words(left.values(), jobs)} left"
                 reporter.say(f"{describe(cell)} ({about})")
                 yield cell
 
@@ -113,6 +115,7 @@ def _measure_all(
         with closing(_in_turn(cells, measure) if jobs == 1 else _in_processes(cells, measure, jobs)) as attempts:
             for cell, measured in attempts:
                 outcome = measured()
+                under_way.remove(cell.key)
                 if outcome is False:
                     reporter.say(f"{describe(cell)}: another process is at it")
                     elsewhere.append(cell)
