@@ -83,6 +83,28 @@ def test_cells_that_learn_with_other_settings_are_other_cells(bench, one, other)
     assert (key(bench, **one) == key(bench, **other)) == (resolved[0] == resolved[1])
 
 
+def test_a_local_pipeline_is_for_the_cells_that_create_by_diffusion_and_no_other(bench, monkeypatch, tmp_path):
+    weights = tmp_path / "here" / "sd" / "unet" / "model.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"weights")
+    local = dataclasses.replace(bench, pipeline=str(tmp_path / "here" / "sd"))
+    by_diffusion, by_mixup = Variant("diffgre-smile"), Variant("diffgre-smile", settings={"creator": "mixup"})
+    monkeypatch.setattr(cells, "fit", lambda data, **options: options.get("pipeline"))
+    assert Cell(by_diffusion, 0, local).train() == local.pipeline
+    for variant in (by_mixup, Variant("smile"), Variant("ltc")):
+        assert Cell(variant, 0, local).train() is None
+        assert Cell(variant, 0, local).key == Cell(variant, 0, bench).key
+    told = Cell(by_diffusion, 0, local)
+    assert told.key != Cell(by_diffusion, 0, bench).key
+    assert told.command.endswith("--set pipeline=sd")
+    assert str(tmp_path) not in json.dumps(told.identity), "results say nothing of the folders of a machine"
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    moved = dataclasses.replace(bench, pipeline=str(tmp_path / "there" / "sd"))
+    assert Cell(by_diffusion, 0, moved).key == told.key
+    (tmp_path / "there" / "sd" / "unet" / "model.safetensors").write_bytes(b"other weights")
+    assert Cell(by_diffusion, 0, dataclasses.replace(moved)).key != told.key
+
+
 def test_another_number_of_stream_orders_is_the_same_training(bench):
     one, other = Cell(LTC, 0, bench), Cell(LTC, 0, dataclasses.replace(bench, orders=7))
     assert one.key != other.key

@@ -62,6 +62,11 @@ def test_studies_share_their_trainings_and_a_second_call_trains_nothing(bench, t
     assert len(Store(tmp_path).results()) == 2
 
 
+def test_a_pipeline_that_no_line_has_a_use_for_is_refused(bench, tmp_path):
+    with pytest.raises(SettingsError, match="pipeline=models/sd: nothing here is created by diffusion"):
+        run_study(STUDIES["table2"], dataclasses.replace(bench, pipeline="models/sd"), tmp_path)
+
+
 def test_what_is_asked_differently_is_kept_in_another_place(bench):
     varied, plain = STUDIES["table3"], STUDIES["table1"]
     asked = [
@@ -73,6 +78,7 @@ def test_what_is_asked_differently_is_kept_in_another_place(bench):
         (plain, Choice(), dataclasses.replace(bench, orders=5)),
         (plain, Choice(), dataclasses.replace(bench, short=False)),
         (plain, Choice(), dataclasses.replace(bench, weights="random")),
+        (plain, Choice(), dataclasses.replace(bench, pipeline="models/sd")),
         (plain, Choice(), dataclasses.replace(bench, backbone="test_vit")),
         (plain, Choice(), dataclasses.replace(bench, protocol="own", known="birds.txt")),
         (plain, Choice(), dataclasses.replace(bench, protocol="own", known="splits/herons.txt")),

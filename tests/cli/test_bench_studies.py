@@ -56,6 +56,14 @@ def test_data_of_ones_own_comes_with_its_known_classes(invoke, asked, tmp_path):
     assert (setup.protocol, setup.data, setup.known) == ("own", "photos", "known.txt")
 
 
+@pytest.mark.parametrize("study", ["table1", "table4"])
+def test_weights_of_stable_diffusion_are_given_as_in_a_training(invoke, asked, tmp_path, study):
+    invoke("bench", study, "pets", "--protocol", "pets", "--out", tmp_path, "--set", "pipeline=models/sd")
+    ((_, setup, _, options),) = asked
+    assert setup.pipeline == "models/sd"
+    assert options["choice"].settings == {}, "other lines are as they were"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

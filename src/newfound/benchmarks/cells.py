@@ -56,6 +56,8 @@ class Setup:
         weights: a local file for the backbone, if its own cannot be had.
         check: whether sizes that are not the data set's are an error.
         image_size: the input size in pixels; None for what the backbone was trained at, as in the paper.
+        pipeline: of Stable Diffusion, for the cells that create with it, if the usual one cannot be had: a local folder
+            or an id of the model hub.
     """
 
     protocol: str
@@ -68,6 +70,7 @@ class Setup:
     known: str | None = None
     check: bool = True
     image_size: int | None = None
+    pipeline: str | None = None
 
     def __post_init__(self) -> None:
         if (self.protocol == OWN) != (self.known is not None):
@@ -86,6 +89,16 @@ class Setup:
             raise WeightsError(f"there is no weight file {self.weights}.")
         digest = hashlib.blake2b(Path(self.weights).read_bytes(), digest_size=8).hexdigest()
         return f"{Path(self.weights).name} ({digest})"
+
+    @cached_property
+    def diffusion(self) -> str | None:
+        """What results say of the pipeline: names and sizes of its files tell folders of the same name apart."""
+        if self.pipeline is None or not Path(self.pipeline).is_dir():
+            return self.pipeline
+        folder = Path(self.pipeline).resolve()
+        kinds = (".json", ".safetensors")
+        files = sorted((str(f.relative_to(folder)), f.stat().st_size) for f in folder.rglob("*") if f.suffix in kinds)
+        return f"{folder.name} ({digest(files)})"
 
     @property
     def pixels(self) -> int:
@@ -136,15 +149,26 @@ class Cell:
         return {name: _spelled(value, hints.get(name)) for name, value in sorted(unlike.items())}
 
     @cached_property
+    def resolved(self) -> Settings:
+        """All settings but where diffusion's weights are, which is the setup's."""
+        v = self.variant
+        return presets.resolve(v.method, v.preset, short=self.setup.short, overrides=v.settings | self.settings)
+
+    @property
+    def pipeline(self) -> str | None:
+        """The pipeline of diffusion that the setup gives, if this cell has a use for it."""
+        return self.setup.pipeline if getattr(self.resolved, "creator", None) == "diffusion" else None
+
+    @cached_property
     def identity(self) -> dict[str, Any]:
         """All that the result depends on but the code; cells with equal identities are one."""
         v, s = self.variant, self.setup
-        resolved = presets.resolve(v.method, v.preset, short=s.short, overrides=v.settings | self.settings)
+        also = {"image_size": s.image_size, "pipeline": s.diffusion if self.pipeline else None}
         return {
             "data": s.about, "backbone": s.backbone, "weights": s.source, "method": v.method,
             "preset": presets.label(v.preset, short=s.short), "settings": self.settings,
-            "resolved": digest(_scored(given(resolved))), "seed": self.seed, "orders": s.orders,
-        } | ({"image_size": s.image_size} if s.image_size else {})  # fmt: skip
+            "resolved": digest(_scored(given(self.resolved))), "seed": self.seed, "orders": s.orders,
+        } | {name: value for name, value in also.items() if value}  # fmt: skip
 
     @cached_property
     def key(self) -> str:
@@ -160,6 +184,9 @@ class Cell:
         """What trains the same by hand, on the labelled images of `newfound split`."""
         v, s = self.variant, self.setup
         extra = f" --weights {shlex.quote(Path(s.weights).name)}" if s.weights else ""
+        if self.pipeline:
+            place = Path(self.pipeline).name if Path(self.pipeline).is_dir() else self.pipeline
+            extra += f" --set {shlex.quote(f'pipeline={place}')}"
         for name, value in self.settings.items():
             text = value if isinstance(value, str) else json.dumps(value)
             extra += f" --epochs {text}" if name == "epochs" else f" --set {shlex.quote(f'{name}={text}')}"
@@ -210,11 +237,12 @@ class Cell:
         An unfinished training that cannot go on there, as one of an earlier newfound, is begun anew, and that is said.
         """
         v, s, folder = self.variant, self.setup, keep / self.training if keep else None
+        settings = self.settings | ({"pipeline": self.pipeline} if self.pipeline else {})
         if folder is not None and (folder / "config.json").is_file():
             return load(folder, weights=s.weights)
         trained = partial(
             fit, s.split[0], method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
-            image_size=s.pixels, seed=self.seed, out=folder, reporter=reporter, **self.settings,
+            image_size=s.pixels, seed=self.seed, out=folder, reporter=reporter, **settings,
         )  # fmt: skip
         try:
             return trained()

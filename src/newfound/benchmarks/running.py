@@ -99,7 +99,7 @@ def run_study(
         The record, and the results of each line.
 
     Raises:
-        SettingsError: a method that no line has, or no seed.
+        SettingsError: a method that no line has, no seed, or a pipeline of diffusion that no line has a use for.
         WeightsError: there is no such weight file.
         DataError: the data is not this benchmark's, or `out` cannot be written.
     """
@@ -110,6 +110,8 @@ def run_study(
     lines = study.lines(choice)
     for name in {line.backbone or setup.backbone for line in lines}:
         check_name(name)
+    if setup.pipeline and not any(_cell(line, seeds[0], setup).pipeline for line in lines):
+        raise SettingsError(f"pipeline={setup.pipeline}: nothing here is created by diffusion.")
     store, folder = Store(out), folder_of(study, choice, setup, out)
     if study.kind == "picture":
         cell = _cell(lines[0], seeds[0], setup)
@@ -184,6 +186,7 @@ def folder_of(study: Study, choice: Choice, setup: Setup, out: str | os.PathLike
     parts += [*(choice.backbones or [setup.backbone]), *([f"{setup.image_size}-pixels"] if setup.image_size else [])]
     parts += ["short"] if setup.short else []
     parts += [Path(setup.weights).stem] if setup.weights else []
+    parts += [Path(setup.pipeline).name] if setup.pipeline else []
     parts += [f"{setup.orders}-orders"] if setup.orders != Setup.orders else []
     if study.varies:
         parts += [choice.preset] if choice.preset != Choice.preset else []

@@ -82,8 +82,9 @@ Preset = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting of LTC where it is varied; repeatable."),
-]
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of LTC where it is varied, or pipeline=PATH for all "
+                 "lines that create with Stable Diffusion; repeatable."),
+]  # fmt: skip
 GridOption = Annotated[GridSize, typer.Option(help="Every value of each axis, or a few.")]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Processes; they share the threads.", rich_help_panel=_HOW)]
 Keep = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Keep trained runs here.", rich_help_panel=_HOW)]
@@ -148,21 +149,19 @@ def _command(study: Study):
     ) -> None:
         from newfound.benchmarks.running import folder_of, run_study
 
-        names = tuple(backbone or ())
+        names, varied = tuple(backbone or ()), parse_settings(settings or [], "ltc", ())
+        pipeline = varied.pop("pipeline", None)  # where weights are, as --weights says it of the backbone
         if len(names) > 1 and study.name != "backbones":
             raise SettingsError(f"{study.name} takes one --backbone; `newfound bench backbones` compares several.")
-        if not study.varies and (preset != Choice.preset or settings):
+        if not study.varies and (preset != Choice.preset or varied):
             raise SettingsError(f"{study.name} compares fixed lines: --preset and --set are for studies that vary LTC.")
         if image_size is not None and study.name == "sizes":
             raise SettingsError("sizes compares input sizes itself: --image-size is for the other studies.")
         if class_order and study.kind != "table":
             raise SettingsError(f"--class-order is for tables; {study.name} is none.")
-        choice = Choice(
-            preset, parse_settings(settings or [], "ltc", ()), grid.value, tuple(method or ()),
-            names if study.name == "backbones" else (),
-        )  # fmt: skip
+        choice = Choice(preset, varied, grid.value, tuple(method or ()), names if study.name == "backbones" else ())
         first = names[0] if names else None
-        setup = setup_of(protocol, known, data, first, class_seed, orders, short, weights, image_size)
+        setup = setup_of(protocol, known, data, first, class_seed, orders, short, weights, image_size, pipeline)
         record, results = run_study(
             study,
             setup,
@@ -230,7 +229,7 @@ def report(
 
 def setup_of(
     protocol: str | None, known: Path | None, data: str | None, backbone: str | None, class_seed: int | None,
-    orders: int, short: bool, weights: str | None, image_size: int | None = None,
+    orders: int, short: bool, weights: str | None, image_size: int | None = None, pipeline: str | None = None,
 ) -> Setup:  # fmt: skip
     """What the options of a benchmark say of data, backbone and orders."""
     from newfound.backbone import DEFAULT
@@ -242,7 +241,7 @@ def setup_of(
         )
     return Setup(
         protocol or OWN, data, backbone or DEFAULT, class_seed, orders, short, weights, str(known) if known else None,
-        image_size=image_size,
+        image_size=image_size, pipeline=pipeline,
     )  # fmt: skip
 
 
