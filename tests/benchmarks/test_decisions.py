@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import csv
 import dataclasses
+import io
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from newfound import presets, rehearsal
 from newfound.benchmarks import decisions
 from newfound.benchmarks.cells import Setup
 from newfound.benchmarks.decisions import FEATURES, FOLDER, RULES, caption, run_decisions, table_rows, write
+from newfound.benchmarks.decisions_csv import as_csv
 from newfound.benchmarks.store import Store
 from newfound.datasets import LabelledImages
 from newfound.errors import SettingsError
@@ -157,12 +160,13 @@ def hand_made(strict: list[float], ece: list[float], rule: str = EVIDENCE, **mor
 
     def scores(value: float, categories: int) -> dict:
         three = {"all": value, "old": value + 0.1, "new": value - 0.1}
-        return {"strict": three, "named": {k: v / 2 for k, v in three.items()}, "categories": categories}
+        half = {k: v / 2 for k, v in three.items()}
+        return {"strict": three, "greedy": three, "named": half, "categories": categories}
 
     return {
         "data": {"protocol": "pets", "class_seed": None, "known": 19, "classes": 37}, "weights": "pretrained",
         "backbone": "tf_efficientnet_lite0", "preset": "default (short)", "features": "frozen", "rule": rule,
-        "seed": 0, "orders": 3, "commit": "abc",
+        "seed": 0, "orders": 3, "commit": "abc", "time": "2026-11-18T00:00:00Z", "threshold": {"value": 2.5},
         "scores": [scores(value, 40 + 2 * k) for k, value in enumerate(strict)],
         "standing": [scores(value + 0.05, 30) for value in strict],
         "calibration": [
@@ -194,6 +198,18 @@ def test_rows_stand_in_the_order_of_features_and_rules_and_a_rule_without_probab
     assert [(row[0], row[1], row[-3]) for row in rows] == [
         ("frozen", COSINES, "-"), ("frozen", EVIDENCE, "10.0"), ("phe", EVIDENCE, "10.0"),
     ]  # fmt: skip
+
+
+def test_the_csv_has_a_number_in_every_cell_that_is_one_for_each_seed_and_order():
+    results = [hand_made([0.1, 0.2], [0.04, 0.06], seed=1), hand_made([0.5], [], COSINES)]
+    rows = list(csv.DictReader(io.StringIO(as_csv(results))))
+    assert [(row["decided_by"], row["seed"], row["order"]) for row in rows] == [
+        (EVIDENCE, "1", "0"), (EVIDENCE, "1", "1"), (COSINES, "0", "0"),
+    ]  # fmt: skip
+    numbers = {"cut": 2.5, "strict_all": 0.2, "strict_old": 0.3, "named_all": 0.1, "categories": 42.0}
+    numbers |= {"standing_strict_all": 0.25, "standing_categories": 30.0, "ece": 0.06, "ece_new": 0.03}
+    assert {name: float(rows[1][name]) for name in numbers} == pytest.approx(numbers)
+    assert rows[2]["ece"] == rows[2]["ece_new"] == "", "this rule gives no probabilities"
 
 
 def test_the_table_and_its_curves_are_written_under_a_name_of_their_own(tmp_path):

@@ -24,9 +24,10 @@ from newfound import presets
 from newfound._scenes import Scene, with_settings
 from newfound.benchmarks import pretraining, reliability_figure
 from newfound.benchmarks.cells import Setup, commit, digest, given
+from newfound.benchmarks.decisions_csv import as_csv
 from newfound.benchmarks.running import in_a_path
 from newfound.benchmarks.store import Result, Store
-from newfound.benchmarks.tables import Column, Values, orders_in_words, plain_csv, plain_latex, plain_markdown
+from newfound.benchmarks.tables import Column, Values, orders_in_words, plain_latex, plain_markdown
 from newfound.cache import TokenCache
 from newfound.discovery import events_of, standing
 from newfound.errors import SettingsError
@@ -235,7 +236,7 @@ def write(results: Sequence[Result], folder: Path) -> list[Path]:
     rows, name, written = table_rows(results), _file_name(results[0]), []
     told = caption(results)
     texts = {
-        "md": f"{plain_markdown(rows)}\n{told}\n", "csv": plain_csv(rows), "tex": f"{plain_latex(rows)}% {told}\n",
+        "md": f"{plain_markdown(rows)}\n{told}\n", "csv": as_csv(results), "tex": f"{plain_latex(rows)}% {told}\n",
     }  # fmt: skip
     for ending, text in texts.items():
         path = folder / f"{name}.{ending}"
