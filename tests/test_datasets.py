@@ -131,6 +131,13 @@ def test_loops_of_links_neither_hang_nor_mix_classes(tmp_path):
     data = load_dataset(root)
     assert named(root, data) == [("cat/1.jpg", "cat"), ("dog/2.jpg", "dog"), ("linked/3.jpg", "linked")]
     assert data.empty_classes == ()
+    assert data.dead_links == ("gone",)
+
+
+def test_a_folder_of_links_that_lead_nowhere_says_so(tmp_path):
+    (tmp_path / "cat").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"no images \(cat: a link that leads nowhere\); give every class a folder"):
+        load_dataset(tmp_path)
 
 
 def test_dead_links_are_images_that_cannot_be_read_in_a_folder_as_in_a_table(tmp_path):

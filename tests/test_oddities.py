@@ -47,6 +47,13 @@ def test_images_beside_class_folders_and_empty_class_folders_are_told(tmp_path):
     assert empty == "1 class folder has no image: owl"
 
 
+def test_a_class_folder_that_is_a_link_to_nowhere_is_told(tmp_path):
+    plant(tmp_path, "cat/1.bmp", "dog/1.bmp")
+    (tmp_path / "owl").symlink_to(tmp_path / "nowhere")
+    (told,) = oddities(load_dataset(tmp_path))
+    assert told == f"1 link leads nowhere in {tmp_path}, where a class folder could be: owl"
+
+
 def test_an_image_with_two_labels_is_told_with_both_places(tmp_path):
     plant(tmp_path, "cat/1.bmp", "cat/2.bmp", "dog/1.bmp")
     shutil.copy(tmp_path / "cat/2.bmp", tmp_path / "dog/same.bmp")

@@ -28,6 +28,9 @@ def oddities(data: LabelledImages) -> list[str]:
     if data.empty_classes:
         have = _counted(len(data.empty_classes), "class folder has", "class folders have")
         found.append(f"{have} no image: {_some(data.empty_classes)}")
+    if data.dead_links:
+        lead = _counted(len(data.dead_links), "link leads", "links lead")
+        found.append(f"{lead} nowhere in {data.source}, where a class folder could be: {_some(data.dead_links)}")
     paths = [(Path(item), label) for item, label in zip(data.items, data.labels, strict=True) if _is_path(item)]
     if os.path.isdir(data.source) and (inner := _inner_folders(Path(data.source), [path for path, _ in paths])):
         found.append(

@@ -21,7 +21,7 @@ from PIL import Image
 from newfound import hf_datasets
 from newfound._category_labels import label_texts
 from newfound.errors import DataError, ImageError, MissingFileError
-from newfound.files import is_file_or_dead_link, is_image_path
+from newfound.files import is_dead_link, is_file_or_dead_link, is_image_path
 from newfound.images import find_images, is_array, open_image
 from newfound.tables import SEPARATORS, read_table
 from newfound.tables import write_csv as write_csv
@@ -35,8 +35,9 @@ class LabelledImages:
     """Images (paths, or arrays and PIL images) with the name of each one's class.
 
     ``classes`` are the distinct labels, sorted, and need not be given; ``source`` says in messages where the
-    images come from. One that was loaded from a folder also tells which class folders held no image, and how
-    many images lay beside them. Raises :class:`DataError` if there is not one label for each image.
+    images come from. One that was loaded from a folder also tells which class folders held no image, how many
+    images lay beside them, and which links lead nowhere in the place of class folders. Raises
+    :class:`DataError` if there is not one label for each image.
     """
 
     items: Sequence[Any]
@@ -45,6 +46,7 @@ class LabelledImages:
     source: str = "the data set"
     empty_classes: tuple[str, ...] = ()
     stray_images: int = 0
+    dead_links: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.items) != len(self.labels):
@@ -147,13 +149,15 @@ def _load_folder(root: Path) -> LabelledImages:
         if real not in above
     }
     stray = sum(is_image_path(name) and is_file_or_dead_link(root / name) for name in visible)
+    dead = tuple(name for name in visible if not is_image_path(name) and is_dead_link(root / name))
     items = [path for paths in found.values() for path in paths]
     if not items:
         has = f"{stray} images but none of them in a class folder" if stray else "no images"
-        raise DataError(f"{root} has {has}; {_LAYOUT}")
+        also = f" ({', '.join(dead[:_NAMED])}: a link that leads nowhere)" if dead else ""
+        raise DataError(f"{root} has {has}{also}; {_LAYOUT}")
     labels = label_texts([name for name, paths in found.items() for _ in paths])
     empty = tuple(name for name, paths in found.items() if not paths)
-    return LabelledImages(items, labels, source=str(root), empty_classes=empty, stray_images=stray)
+    return LabelledImages(items, labels, source=str(root), empty_classes=empty, stray_images=stray, dead_links=dead)
 
 
 def check_trainable(data: LabelledImages, *, min_classes: int = 2, min_per_class: int = 2) -> None:

@@ -24,7 +24,12 @@ def is_image_path(path: str | os.PathLike[str]) -> bool:
 
 def is_file_or_dead_link(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is here, or a link that leads to none, which whoever reads it tells of."""
-    return os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path))
+    return os.path.isfile(path) or is_dead_link(path)
+
+
+def is_dead_link(path: str | os.PathLike[str]) -> bool:
+    """Return whether this is a link that leads nowhere."""
+    return os.path.islink(path) and not os.path.exists(path)
 
 
 def part_of(path: Path) -> Path:
