@@ -217,6 +217,16 @@ def test_every_image_and_its_category_are_exported(categories, stream, tmp_path)
     assert categories("export", tmp_path / "found.csv").stderr == f"9 images in {tmp_path / 'found.csv'}\n"
 
 
+def test_an_export_replaces_no_file_unless_told_to(categories, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("what I wrote")
+    refused = categories("export", file, fails=True)
+    assert f"{file} is there already: --overwrite replaces it" in refused.stderr
+    assert file.read_text() == "what I wrote"
+    categories("export", file, "--overwrite")
+    assert file.read_text().startswith("path,label")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

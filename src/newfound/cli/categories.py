@@ -26,6 +26,7 @@ from newfound.cli._common import (
 )
 from newfound.cli._journal import Actor, Where, clock, curating, named_images
 from newfound.cli._undone import undone
+from newfound.errors import DataError
 from newfound.files import new_file
 
 _ANYWHERE = ("--journal", "--by")
@@ -265,8 +266,11 @@ def export(
     output: Annotated[
         Path | None, typer.Argument(metavar="FILE.csv", help="Where to write.", show_default="standard output")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.csv if it is there.")] = False,
 ) -> None:
     """Every image and the category it belongs to now, as CSV that `newfound train` can learn from."""
+    if output is not None and output.is_file() and output.stat().st_size and not overwrite:
+        raise DataError(f"{output} is there already: --overwrite replaces it, or name another file.")
     writing, count = nullcontext(sys.stdout) if output is None else new_file(output), 0
     with ctx.obj.open(looking=True) as curator, writing as file:
         table = csv.writer(file)
