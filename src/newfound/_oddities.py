@@ -44,6 +44,27 @@ def oddities(data: LabelledImages) -> list[str]:
     return found
 
 
+def shared_images(data: LabelledImages, other: LabelledImages) -> list[Path]:
+    """Return the files of ``data`` that are equal to one of ``other``, byte by byte; only files of the same size are
+    read."""
+    sizes = defaultdict[int, list[Path]](list)
+    for path in (Path(item) for item in other.items if _is_path(item)):
+        sizes[_size(path)].append(path)
+    contents: dict[int, set[bytes | None]] = {0: set()}  # by size; what is empty, or not there, is no image
+    found = []
+    for path in (Path(item) for item in data.items if _is_path(item)):
+        size = _size(path)
+        if size not in contents:
+            contents[size] = {content_of(taught) for taught in sizes.get(size, ())} - {None}
+        if contents[size] and content_of(path) in contents[size]:
+            found.append(path)
+    return found
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
 def _inner_folders(root: Path, paths: Sequence[Path]) -> list[str]:
     """The folders below the class folders, if all images lie in such, and one class at least has several."""
     inner = defaultdict[str, set[str]](set)
@@ -59,7 +80,7 @@ def _contradiction(paths: Iterable[tuple[Path, str]]) -> tuple[tuple[Path, str],
     """Two equal images with different labels."""
     sizes = defaultdict[int, list[tuple[Path, str]]](list)
     for path, label in paths:
-        sizes[path.stat().st_size if path.is_file() else 0].append((path, label))
+        sizes[_size(path)].append((path, label))
     for size, alike in sizes.items():
         if not size or len({label for _, label in alike}) == 1:
             continue

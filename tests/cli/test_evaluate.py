@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -45,6 +46,28 @@ def test_data_of_only_known_or_no_known_classes_gets_a_warning(invoke, run, labe
     no_known = invoke("evaluate", run, tmp_path / "data", "--orders", "1", "--json")
     assert "no class of this run" in no_known.stderr
     assert "Its classes are Blue, Red; the run's are blue, green, red." in json.loads(no_known.stdout)["warnings"][0]
+
+
+def test_images_that_the_run_was_taught_get_a_warning(invoke, run, labelled, stream, tmp_path):
+    shutil.copytree(stream, tmp_path / "data")
+    shutil.copy(labelled / "red" / "1.png", tmp_path / "data" / "red" / "copy.png")
+    shutil.copy(labelled / "blue" / "2.png", tmp_path / "data" / "blue" / "copy.png")
+    result = invoke("evaluate", run, tmp_path / "data", "--orders", "1")
+    assert result.exit_code == 0, result.stderr
+    first = tmp_path / "data" / "blue" / "copy.png"
+    assert f"2 images are also in {labelled}, from which this run learnt, such as {first}" in " ".join(
+        result.stderr.split()
+    )
+
+
+def test_what_was_taught_and_is_no_longer_there_is_no_hindrance(invoke, run, stream, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    for data in ({"source": str(tmp_path / "gone"), "images": 12}, {"source": str(stream), "images": 9}, {}):
+        config["data"] = data
+        (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+        result = invoke("evaluate", tmp_path / "run", stream, "--orders", "1")
+        assert (result.exit_code, "also in" in result.stderr) == (0, False), result.stderr
 
 
 def test_an_image_with_two_labels_gets_a_warning(invoke, run, paint, tmp_path):

@@ -135,6 +135,7 @@ def _describe(run: Run, folder: Path, stream: LabelledImages, threshold: float |
         )
     if len(old) == len(counts):
         warnings.append(f"{stream.source} has only classes of this run, so New says nothing: all of it is known.")
+    warnings += _taught_too(run, stream)
     return {
         "run": str(folder),
         "label": run.label,
@@ -149,6 +150,29 @@ def _describe(run: Run, folder: Path, stream: LabelledImages, threshold: float |
         },
         "warnings": warnings,
     }
+
+
+def _taught_too(run: Run, stream: LabelledImages) -> list[str]:
+    """A warning if images of the stream were taught, as far as that can be told: if what was taught is still there."""
+    from newfound._oddities import shared_images
+    from newfound.datasets import load_dataset
+    from newfound.errors import NewfoundError
+
+    learnt = {"source": "", "images": 0, "skipped": 0} | run.config.get("data", {})
+    try:
+        taught = load_dataset(learnt["source"] or ())
+    except NewfoundError:  # it was in memory, or is no longer there
+        return []
+    if taught.classes != run.classes or len(taught) != learnt["images"] + learnt["skipped"]:
+        return []  # something else is in its place
+    both = shared_images(stream, taught)
+    if not both:
+        return []
+    count = counted(len(both), "image is", "images are")
+    return [
+        f"of {stream.source}, {count} also in {taught.source}, from which this run learnt, such as {both[0]}: what it "
+        "was taught says little of what it will meet."
+    ]
 
 
 def _some(names: list[str], count: int = 3) -> str:
