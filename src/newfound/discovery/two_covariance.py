@@ -93,9 +93,12 @@ class TwoCovariance:
         freedom = len(rows) - len(means)
         inner = rest.T @ rest / freedom  # W
         outer = np.cov(means.T) - inner * (1 / counts).mean()  # B: the means also scatter because classes are finite
-        round_ = np.eye(len(inner))
-        inner = _drawn(inner, round_, usual_within(freedom, len(inner)) if within is None else within) * inflate
-        outer = _drawn(outer, inner, usual_between(len(means), len(rows)) if between is None else between)
+        if within is None:
+            within = usual_within(freedom, len(inner))
+        if between is None:
+            between = usual_between(len(means), len(rows))
+        inner = _drawn(inner, np.eye(len(inner)), within) * inflate
+        outer = _drawn(outer, inner, between)
         values, vectors = np.linalg.eigh(inner)
         if values[0] <= values[-1] * _SINGULAR:
             raise SettingsError(
