@@ -243,14 +243,30 @@ def test_undo_goes_back_one_step_after_the_other():
         (lambda k: move(k, [77], 3), "no sighting 77"),
         (lambda k: k.edit(lambda b, _: editing.flag(b.catalogue, [3], "promoted", True)), "rename it first"),
         (lambda k: k.edit(lambda b, _: editing.flag(b.catalogue, [0], "ignored", True)), "is known"),
+        (lambda k: k.undo(), "nothing to undo"),
+        (lambda k: k.forget([77]), "no sighting 77"),
+        (lambda k: k.forget([]), "name the images"),
     ],
 )
-def test_an_edit_that_cannot_be_is_refused_and_changes_nothing(edit, words):
+def test_an_edit_that_cannot_be_is_refused_changes_nothing_and_costs_no_reading(edit, words):
     keeper = keeper_of(fixed)
     keeper.enter(images(0, 2), np.eye(KINDS)[[3, 4]])
-    before = keeper.book.to_bytes()
+    book, before = keeper.book, keeper.book.to_bytes()
     with pytest.raises(SettingsError, match=words):
         edit(keeper)
+    assert keeper.book is book, "it was not read again, which takes seconds in a large journal"
+    assert keeper.book.to_bytes() == before
+    assert keeper.journal.position().events == 0
+
+
+def test_an_edit_that_fails_halfway_has_the_book_read_again():
+    keeper = keeper_of(fixed)
+    keeper.enter(images(0, 2), np.eye(KINDS)[[3, 4]])
+    book, before = keeper.book, keeper.book.to_bytes()
+    changes = [{"op": "name", "category": 3, "name": "half done"}, {"op": "cut", "cut": 5.0}]
+    with pytest.raises(SettingsError, match="from -1 to 1"):
+        keeper.edit(lambda *_: ("several", {"changes": changes}))
+    assert book.catalogue.name(3) == "half done"
     assert keeper.book.to_bytes() == before
     assert keeper.journal.position().events == 0
 

@@ -35,7 +35,8 @@ class Keeper:
     """Keeps the book of a journal: any number of them, in any number of processes, may share one journal.
 
     A change is decided under the journal's lock, after all that others have committed was taken in, and is committed
-    before it is answered. If that fails, nothing has changed: the book is read again from the journal.
+    before it is answered. If that fails, nothing has changed: the book is read again from the journal. What is refused
+    before it is begun costs no such reading.
 
     Raises:
         SettingsError: An actor that is called newfound, as what the dictionary does by itself is.
@@ -48,6 +49,7 @@ class Keeper:
         self._snapshot_at = 0
         self._model: int | None = None  # who answers
         self._alone = 0  # blocks entered here since anybody else wrote
+        self._refusal: SettingsError | None = None  # of what was not begun
         self._lock = threading.RLock()
 
     @property
@@ -121,7 +123,8 @@ class Keeper:
     def edit(self, make: Callable[[Book, Writer], editing.Edit]) -> EventRow:
         """Commit what a person does; ``make`` says what, from the book as it is under the lock."""
         with self._writing() as (writer, book):
-            kind, details = make(book, writer)
+            with self._not_begun():
+                kind, details = make(book, writer)
             event = self._event(book, kind, details)
             # What is so already, as after a merge of one, is nothing to record or to undo; an undo always is.
             if details["changes"] or kind == undoing.UNDONE:
@@ -160,13 +163,8 @@ class Keeper:
             SettingsError: No numbers, one that no sighting has, or one that is forgotten already.
         """
         with self._writing() as (writer, book):
-            rows = self._named(writer, numbers)
-            for row in rows:
-                if row.forgotten:
-                    raise SettingsError(f"sighting {row.number} has been forgotten already.")
-            if not rows:
-                raise SettingsError("name the images to forget.")
-            gone = [row.number for row in rows]
+            with self._not_begun():
+                gone = self._to_forget(writer, numbers)
             writer.forget(gone)
             event = self._event(book, "forgotten", {"sightings": gone})
             self._book = without_forgotten(book, writer)
@@ -247,8 +245,20 @@ class Keeper:
     def _or_read_again(self) -> Iterator[None]:
         try:
             yield
-        except BaseException:
-            self._book = None  # it may be ahead of what was committed
+        except BaseException as error:
+            if error is not self._refusal:
+                self._book = None  # it may be ahead of what was committed
+            raise
+        finally:
+            self._refusal = None
+
+    @contextmanager
+    def _not_begun(self) -> Iterator[None]:
+        """What is refused inside the block has changed nothing, so that the book stands."""
+        try:
+            yield
+        except SettingsError as refusal:
+            self._refusal = refusal
             raise
 
     def _caught_up(self, reader: Journal | Writer) -> Book:
@@ -275,6 +285,15 @@ class Keeper:
             if not 0 <= number < count:
                 raise SettingsError(f"there is no sighting {number} in {self.journal.name}.")
         return writer.sightings(numbers)
+
+    def _to_forget(self, writer: Writer, numbers: Iterable[int]) -> list[int]:
+        rows = self._named(writer, numbers)
+        for row in rows:
+            if row.forgotten:
+                raise SettingsError(f"sighting {row.number} has been forgotten already.")
+        if not rows:
+            raise SettingsError("name the images to forget.")
+        return [row.number for row in rows]
 
     def _state_when_due(self, book: Book) -> dict[str, Any] | None:
         """What to keep as a snapshot, if it is time for one."""
