@@ -1,8 +1,9 @@
 """Presets: named sets of settings. A preset gives values to whichever of them a method has.
 
 `paper` and `released` are the two accounts that LTC's authors give of it; where the paper is silent (eta, temperature,
-schedule, how the running mean is kept), `paper` takes the released code's value. `default` is the one that scored best
-here, with one backbone (docs/results.md). The `short` form of each is what runs on a small machine.
+schedule, augmentations, how the running mean is kept), `paper` takes the released code's value. What learns is no
+setting: the backbone's tail, as in the released code, where the paper has its last block alone. `default` is the one
+that scored best here, with one backbone (docs/results.md). The `short` form of each is what runs on a small machine.
 """
 
 from __future__ import annotations

@@ -72,7 +72,10 @@ class MKEE(Mixup):
 
 
 def kernel_density(features: Tensor, reference: Tensor, sigma_0: float = 1.0) -> Tensor:
-    """rho_batch(x): a Gaussian kernel over reference features, its bandwidth the median distance (Eq. 9)."""
+    """rho_batch(x): a Gaussian kernel over reference features (Eq. 9).
+
+    Its bandwidth is sigma_0 times the median distance of the features to the reference, and a constant to gradients.
+    """
     precise = torch.promote_types(features.dtype, torch.float32)  # there are no distances in half precision
     distances = torch.cdist(
         features.to(precise), reference.to(precise), compute_mode="donot_use_mm_for_euclid_dist"
