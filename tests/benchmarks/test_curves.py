@@ -227,7 +227,7 @@ def test_a_caption_says_what_was_measured_but_not_what_varies():
     caption = curves.sensitivity([result(0.5, alpha=0.7, lr=1e-4), result(0.5, alpha=0.1, lr=1e-4, seed=2)]).caption
     for part in ("pets, 19 known classes of 37;", "ltc, paper (short), lr=0.0001;", "commit abc, 2026-01-02."):
         assert part in caption
-    assert "seeds 0, 2, one random stream order each" in caption
+    assert "seeds 0 and 2, each in one random stream order" in caption
 
 
 def test_a_caption_says_from_when_to_when_and_which_classes_were_drawn():

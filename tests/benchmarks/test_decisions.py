@@ -188,7 +188,7 @@ def test_figures_are_means_over_seeds_and_orders():
         "30.0 ± 12.9", "15.0 ± 6.5", "30 ± 0", "7.0 ± 2.6", "3.5 ± 1.3", "2",
     ]  # fmt: skip
     told = caption(results)
-    assert "the preset default (short), seeds 0, 1, 3 random stream orders each" in told
+    assert "the preset default (short), seeds 0 and 1, each in 3 random stream orders" in told
     assert "tf_efficientnet_lite0: trained on ImageNet" in told, "what the backbone has seen"
 
 

@@ -108,3 +108,15 @@ def test_the_latex_escapes_what_latex_would_not_print_and_has_a_column_a_figure(
     head, names, row = (line for line in text.splitlines() if line.endswith(r"\\"))
     assert head.count(" & ") + 4 == names.count(" & ") == row.count(" & ") == 10, "a \\multicolumn takes three"
     assert head.count(r"\multicolumn{3}{c}") == 2
+
+
+@pytest.mark.parametrize(
+    ("seeds", "orders", "words"),
+    [
+        ([0], 1, "seed 0, in one random stream order"),
+        ([0, 0, 1], 3, "seeds 0 and 1, each in 3 random stream orders"),
+        ([10, 2, 0], 2, "seeds 0, 2 and 10, each in 2 random stream orders"),
+    ],
+)
+def test_a_number_of_orders_cannot_be_taken_for_a_seed(seeds, orders, words):
+    assert tables.seeds_in_words(seeds, orders) == words

@@ -18,7 +18,7 @@ from newfound.benchmarks import pretraining
 from newfound.benchmarks.figure_style import DOUBLE, GREY, LINES, PLAIN, Drawing, Look, panels, style
 from newfound.benchmarks.result_settings import resolved
 from newfound.benchmarks.store import Result
-from newfound.benchmarks.tables import orders_in_words
+from newfound.benchmarks.tables import seeds_in_words
 from newfound.errors import DataError
 from newfound.presets import PRESETS
 
@@ -268,12 +268,12 @@ def _caption(results: Sequence[Result], varied: Sequence[str]) -> str:
     data = one["data"]
     drawn = "" if data["class_seed"] is None else f" (class seed {data['class_seed']})"
     also = "".join(f", {name}={value}" for name, value in one["settings"].items() if name not in varied)
-    seeds, commits = (sorted({str(result[name]) for result in results}) for name in ("seed", "commit"))
+    tried, commits = seeds_in_words((r["seed"] for r in results), one["orders"]), sorted({r["commit"] for r in results})
     days = sorted({result["time"][:10] for result in results})
     return (
         f"{data['protocol']}, {data['known']} known classes of {data['classes']}{drawn}; backbone {one['backbone']}; "
-        f"{one['method']}, {one['preset']}{also}; {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(seeds)}, "
-        f"{orders_in_words(one['orders'])} each: means, standard deviations as bars; commit {', '.join(commits)}, "
+        f"{one['method']}, {one['preset']}{also}; {tried}: "
+        f"means, standard deviations as bars; commit {', '.join(commits)}, "
         f"{' to '.join(dict.fromkeys((days[0], days[-1])))}. "
         f"{pretraining.in_words(one['backbone'], data['protocol'], one['weights'])}"
     )

@@ -27,7 +27,7 @@ from newfound.benchmarks.cells import Setup, commit, digest, given
 from newfound.benchmarks.decisions_csv import as_csv
 from newfound.benchmarks.running import in_a_path
 from newfound.benchmarks.store import Result, Store
-from newfound.benchmarks.tables import Column, Values, orders_in_words, plain_latex, plain_markdown
+from newfound.benchmarks.tables import Column, Values, plain_latex, plain_markdown, seeds_in_words
 from newfound.cache import TokenCache
 from newfound.discovery import events_of, standing
 from newfound.errors import SettingsError
@@ -212,13 +212,12 @@ def table_rows(results: Sequence[Result]) -> list[list[str]]:
 
 def caption(results: Sequence[Result]) -> str:
     """What the figures mean and where they come from."""
-    first, seeds = results[0], sorted({r["seed"] for r in results})
+    first, tried = results[0], seeds_in_words((r["seed"] for r in results), results[0]["orders"])
     data, commits = first["data"], ", ".join(sorted({r["commit"] for r in results}))
     drawn = "" if data["class_seed"] is None else f", class seed {data['class_seed']}"
     return (
         f"{data['protocol']}{drawn} ({data['known']} of {data['classes']} classes known), {first['backbone']}, "
-        f"features learnt by the preset {first['preset']}, {'seed' if len(seeds) == 1 else 'seeds'} "
-        f"{', '.join(map(str, seeds))}, {orders_in_words(first['orders'])} each; mean of All / Old / New and the "
+        f"features learnt by the preset {first['preset']}, {tried}; mean of All / Old / New and the "
         "spread of All over seeds and orders, in per cent. Thresholds and settings are rehearsed on the labelled set. "
         '"In the end": the answers after second thoughts. ECE: of the probability of the answer given at once, and of '
         f"the probability that a sample is of a class without a category. Commits {commits}. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -244,6 +244,14 @@ def _presets(results: Sequence[Result]) -> str:
 def orders_in_words(count: int) -> str:
     """`one random stream order`, `3 random stream orders`."""
     return "one random stream order" if count == 1 else f"{count} random stream orders"
+
+
+def seeds_in_words(seeds: Iterable[int], orders: int) -> str:
+    """`seed 0, in one random stream order`, `seeds 0, 1 and 2, each in 3 random stream orders`."""
+    *others, last = map(str, sorted(set(seeds)))
+    if not others:
+        return f"seed {last}, in {orders_in_words(orders)}"
+    return f"seeds {', '.join(others)} and {last}, each in {orders_in_words(orders)}"
 
 
 def as_csv(lines: dict[str, list[Result]], *, class_order: bool = False) -> str:
