@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 import time
 from functools import partial
 from urllib.parse import urlsplit
@@ -30,13 +31,14 @@ def test_the_end_of_an_answer_does_not_wait_until_its_beginning_was_confirmed(qu
 
 
 def test_the_news_of_a_sighting_come_after_the_answer(server, picture, monkeypatch):
-    service = server.service
-    monkeypatch.setattr(service.courtesy, "stand_back", partial(service.courtesy.stand_back, most=30))
+    service, stands_back = server.service, threading.Event()
+    patiently = partial(service.courtesy.stand_back, most=60)
+    monkeypatch.setattr(service.courtesy, "stand_back", lambda: stands_back.set() or patiently())
     with service.courtesy.answering():
-        time.sleep(0.6)  # whatever the follower has begun, it now stands back
+        stands_back.clear()
+        assert stands_back.wait(30), "the follower goes on while a request is answered"
         service.discoverer.observe([picture(3, 1)])
         service.follower.wake()
-        time.sleep(0.2)
         assert service.follower.position.sightings == 0
     until = time.monotonic() + 30
     while service.follower.position.sightings == 0 and time.monotonic() < until:
