@@ -16,7 +16,7 @@ from newfound.journal.catalogue import Catalogue
 from newfound.journal.journal import Journal
 from newfound.journal.keeper import NOWHERE, Keeper
 from newfound.journal.rebuilding import Rebuilding, known_categories
-from newfound.journal.rows import SightingRow, as_path
+from newfound.journal.rows import Position, SightingRow, as_path
 from newfound.journal.writing import Writer
 from newfound.progress import Reporter
 from newfound.remote_files import find_remote, is_url
@@ -44,14 +44,14 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
     so that ``new`` holds all or nothing, and is not locked for as long as that takes.
 
     Raises:
-        JournalError: ``new`` is not empty.
+        JournalError: ``new`` is not empty, or somebody wrote to ``old`` meanwhile, which would be lost.
         SettingsError: An image is behind a URL whose protocol needs something that is not installed.
     """
     if not new.empty:
         raise JournalError(f"{new.name} holds a journal already; name a new one to carry {old.name} to.")
-    position = old.position()
     keeper = Keeper(old)
     book = Book.from_bytes(keeper.book.to_bytes())  # a copy: classes are entered below
+    position = book.position
     categories = known_categories(book.catalogue, run.classes)
     taught = Book(run.dictionary(), Catalogue(run.classes))
     genesis = taught.to_bytes()
@@ -61,6 +61,7 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
             _add_models(old, writer)
         with (reporter or Reporter()).stage("encoding again", position.sightings) as progress:
             for chunk in old.stream(0, position.sightings, _CHUNK):
+                _must_rest(old, position)
                 again = list(_encoded(run, chunk))
                 gone = [o for o, n in zip(chunk, again, strict=True) if o.feature and not n.feature]
                 missing += [row.image or f"sighting {row.number}" for row in gone]
@@ -81,6 +82,7 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
                     writer.append(rows, (), pinned)
                 progress(len(chunk))
         with new.writing() as writer:
+            _must_rest(old, position)
             _add_models(old, writer)
             writer.add_model(run.fingerprint(), {"classes": run.classes, **run.about()}, genesis)
             for rows in encoded.stream(chunk=_CHUNK):
@@ -90,6 +92,14 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
                 writer.append((), old.events(since=since, limit=min(_CHUNK, position.events - since)))
             writer.snapshot(rebuilding.book(position).to_bytes(), genesis=True)
     return Carried(position.sightings, missing)
+
+
+def _must_rest(old: Journal, position: Position) -> None:
+    if old.position() != position:
+        raise JournalError(
+            f"{old.name} was written to while it was carried, and that would be lost: end what writes to it, then give "
+            "the command again. The new journal is empty."
+        )
 
 
 def _add_models(old: Journal, writer: Writer) -> None:

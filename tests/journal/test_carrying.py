@@ -15,7 +15,7 @@ from newfound import carrying
 from newfound.carrying import carry, continued
 from newfound.curator import Curator
 from newfound.datasets import LabelledImages
-from newfound.errors import SettingsError
+from newfound.errors import JournalError, SettingsError
 from newfound.images import content_of, open_image
 from newfound.journal import Journal, Writer, editing
 from newfound.journal.book import Book
@@ -172,6 +172,29 @@ def test_a_journal_that_could_not_be_carried_to_the_end_is_empty(kept, monkeypat
     assert new.empty
     assert new.position().sightings == 0
     assert carry(kept.journal, new, run()).sightings == 10
+
+
+@pytest.mark.parametrize("turn", [1, 3], ids=["at the first images", "at the last"])
+@pytest.mark.parametrize(
+    "write",
+    [lambda keeper: keeper.enter([Image("late.jpg", b"late")], E[[6]]), lambda keeper: rename(keeper, 0, "grey heron")],
+    ids=["a sighting", "an edit"],
+)
+def test_what_is_written_while_a_journal_is_carried_is_not_left_behind_without_a_word(kept, monkeypatch, turn, write):
+    new, encoder, given = Journal.open(None), FirstByte(), []
+    monkeypatch.setattr(carrying, "_CHUNK", 4)
+
+    def readable(sources):
+        given.append(len(sources))
+        if len(given) == turn:
+            write(kept)
+        return FirstByte.readable(encoder, sources)
+
+    other = run()
+    other.encoder = SimpleNamespace(readable=readable)
+    with pytest.raises(JournalError, match="was written to while it was carried"):
+        carry(kept.journal, new, other)
+    assert new.empty
 
 
 def test_sightings_can_be_streamed_with_a_few_in_memory(kept, monkeypatch):
