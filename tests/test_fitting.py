@@ -219,6 +219,15 @@ def test_without_tensorboard_training_goes_on(fit_tiny, pictures, tmp_path, monk
     assert (tmp_path / "run" / "log.csv").exists()
 
 
+def test_the_board_of_a_training_that_fails_is_closed(fit_tiny, pictures, tmp_path, monkeypatch):
+    closed = []
+    monkeypatch.setattr(TensorBoardLog, "close", lambda board: closed.append(board))
+    stop_after(monkeypatch, epoch=1)
+    with pytest.raises(Stopped):
+        fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "run", epochs=2)
+    assert len(closed) == 1
+
+
 def test_an_interrupted_fit_goes_on_and_ends_as_if_it_had_not_been(fit_tiny, pictures, tmp_path, monkeypatch):
     data, options = pictures(kinds=3, each=3), {"epochs": 4, "p_gen": 1.0, "beta": 0.1}
     whole = contents(fit_tiny(data, **options))

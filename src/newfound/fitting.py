@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import os
 import shutil
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -192,13 +193,14 @@ def _train(
         chosen = rehearse_once(played, fabric, stage, key)
         reporter.say(chosen.describe())
     before = copy.deepcopy(encoder.backbone.tail_state())
-    with (reporter if settings.epochs else Reporter()).stage("learning", settings.epochs * len(items)) as progress:
-        board = TensorBoardLog(folder if fabric.is_global_zero else None)
+    with (
+        (reporter if settings.epochs else Reporter()).stage("learning", settings.epochs * len(items)) as progress,
+        closing(TensorBoardLog(folder if fabric.is_global_zero else None)) as board,
+    ):
         trained = train(
             encoder, items, targets, method_class, settings, seed=seed, fabric=fabric,
             folder=folder, checkpoint=checkpoint, progress=progress, on_epoch=board.write,
         )  # fmt: skip
-        board.close()
     if trained.created:
         virtual = trained.method.classes - len(labelled.classes)
         config["created"] = {"images": trained.created, "virtual_classes": virtual}
