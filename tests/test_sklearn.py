@@ -330,6 +330,9 @@ def test_a_clone_has_the_settings_and_nothing_that_was_learnt(fitted):
         (lambda m: m.set_params(dictionary="auto", threshold=0.5).fit(*rows(range(3))), SettingsError, "say which"),
         (lambda m: m.fit(rows([1])[0], rows([1])[1]), DataError, "one class"),
         (lambda m: m.fit_predict(np.eye(12), [None] * 12), DataError, "no row has a label"),
+        (lambda m: m.fit_predict(np.eye(12), [1, "1"] * 6), DataError, "all texts or all numbers, but here.* int, str"),
+        (lambda m: m.fit_predict(np.eye(12), [(1, 2), (3,)] * 6), DataError, "but here they are tuple"),
+        (lambda m: m.set_params(draws=0).fit(*rows(range(4))), SettingsError, "draws=0: .*1 or more"),
     ],
 )
 def test_errors_say_what_is_wrong(fitted, act, error, says):
@@ -337,6 +340,17 @@ def test_errors_say_what_is_wrong(fitted, act, error, says):
     with pytest.raises(error, match=says):
         act(fitted)
     assert fitted.classes_.tolist() == classes
+
+
+@pytest.mark.parametrize("act", ["partial_fit", "fit_predict"])
+def test_a_stream_with_a_row_that_cannot_be_is_taken_in_as_a_whole_or_not_at_all(fitted, act):
+    stream, _ = rows([6, 7], each=3)
+    stream[4] = 0
+    before = fitted.dictionary_
+    with pytest.raises(FeatureError, match="row 4 of 6 is zero"):
+        getattr(fitted, act)(stream, [None, None, 50, 60, None, None])
+    assert fitted.classes_.tolist() == [0, 1, 2, 3, 4]
+    assert fitted.dictionary_ is before
 
 
 DICTIONARIES = {

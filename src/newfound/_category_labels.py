@@ -78,6 +78,18 @@ def label_column(y: Any, rows: int) -> NDArray[Any]:
     return labels
 
 
+def one_kind(labels: list[Any]) -> NDArray[Any]:
+    """Labels as an array. Raises DataError for those that are not all texts or all numbers, which it would change."""
+    try:
+        array = np.array(labels)
+    except ValueError:  # of different lengths
+        array = np.empty((0, 0))
+    if array.ndim != 1 or array.tolist() != labels:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise DataError(f"labels must be all texts or all numbers, but here they are {kinds}.")
+    return array
+
+
 def unlabelled(y: Any) -> NDArray[np.bool_]:
     """Which labels are None, NaN or their like."""
     return np.array([label is None or equals_nothing(label) for label in y], bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -66,6 +67,8 @@ def chosen_method(
     Raises:
         SettingsError: there is no such dictionary, or a setting that it cannot have.
     """
+    if not isinstance(draws, numbers.Integral) or draws < 1:
+        raise SettingsError(f"draws={draws!r}: classes are hidden a whole number of times, 1 or more.")
     choices, classes = _choices(**asked), int(targets.max()) + 1
     settings, rehearsal = choices[0], None
     if asked["threshold"] is None:

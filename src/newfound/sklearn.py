@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from newfound._category_labels import CategoryLabels, label_column, unlabelled
+from newfound._category_labels import CategoryLabels, label_column, one_kind, unlabelled
 from newfound.discovery import BayesianDictionary, PrototypeDictionary, class_sums, events_of, standing
 from newfound.discovery._features import unit_rows
 from newfound.errors import DataError
@@ -153,7 +153,8 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         """
         rows = _validate(self, X, dtype=np.float64, ensure_min_features=2)
         labels, open_ = label_column(y, len(rows)), unlabelled(y)
-        taught = np.array(labels[~open_].tolist())
+        unit_rows(rows, "feature")  # one that has no direction is told of before anything is learnt
+        taught = one_kind(labels[~open_].tolist())
         self._learn(rows[~open_], taught)
         every = np.empty(len(rows), np.int64)
         every[~open_] = self._labels.ids(taught.tolist())
@@ -251,6 +252,7 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
     def _mixed(self, rows: NDArray[np.float64], labels: NDArray[Any], open_: NDArray[np.bool_]) -> None:
         """Decides on some rows and is taught others, in the order of the stream."""
         self._labels.check(labels[~open_].tolist())
+        unit_rows(rows, "feature")  # one that has no direction is told of before any other is taken in
         for undecided, group in groupby(range(len(rows)), key=open_.__getitem__):
             part = list(group)
             if undecided:
