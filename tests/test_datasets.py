@@ -117,6 +117,12 @@ def test_a_class_folder_whose_name_is_no_text_is_named(tmp_path):
         load_dataset(tmp_path)
 
 
+def test_class_folders_that_differ_in_a_space_at_the_end_are_named(tmp_path):
+    plant(tmp_path, "owl/1.jpg", "heron/1.jpg", "heron /1.jpg")
+    with pytest.raises(DataError, match=r"the labels 'heron' and 'heron ' differ, .*rename"):
+        load_dataset(tmp_path)
+
+
 def test_loops_of_links_neither_hang_nor_mix_classes(tmp_path):
     root = tmp_path / "data"
     plant(root, "cat/1.jpg", "dog/2.jpg", "stray.jpg")
@@ -303,7 +309,7 @@ def test_tensors_take_labels_too():
         (["a", float("nan")], "image 1 has an empty label"),
         (np.array([1.0, np.nan]), "image 1 has an empty label"),
         (["a", "caf\udce9"], r"'caf\\udce9' has a name that is no valid Unicode; rename"),
-        ([1, "1"], "differ"),
+        ([1, "1"], "the labels 1 and '1' differ, but not as text"),
         ([["a"], ["b"]], "hashable"),
         ([np.zeros(2), np.zeros(2)], "hashable"),
     ],

@@ -109,7 +109,15 @@ def label_texts(labels: Sequence[Any]) -> list[str]:
         if any("\ud800" <= letter <= "\udfff" for letter in text):  # how Python keeps bytes that are no text
             raise DataError(f"the class {text!r} has a name that is no valid Unicode; rename it")
     if distinct > len(set(texts)):
-        raise DataError("some labels differ, but not as text without spaces around it (as 1 and '1'); rename")
+        first: dict[str, Any] = {}
+        one, other = next(
+            (first[text], label)
+            for text, label in zip(texts, labels, strict=True)
+            if first.setdefault(text, label) != label
+        )
+        raise DataError(
+            f"the labels {one!r} and {other!r} differ, but not as text without spaces around it; rename one of them"
+        )
     return texts
 
 
