@@ -347,6 +347,21 @@ def test_a_class_with_one_image_is_named(fit_tiny, pictures):
         fit_tiny(([*images, images[0]], [*labels, "lonely"]))
 
 
+def test_a_data_set_of_images_that_cannot_be_used_says_why_and_not_that_it_has_no_classes(
+    fit_tiny, write_folder, tmp_path
+):
+    root = write_folder(tmp_path / "data", kinds=2, each=2)
+    (root / "kind1" / "1.png").write_bytes(b"")
+    listener = Listener()
+    with pytest.raises(DataError, match=r"without.*\(1 of 4, the first: .*1\.png.*empty.*one image: kind1"):
+        fit_tiny(root, reporter=listener)
+    assert any(line.startswith("1 image cannot be read and is left out") for line in listener.lines)
+    for path in root.glob("*/*.png"):
+        path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"none of the 4 images of .*data can be used; .*0\.png.*empty"):
+        fit_tiny(root)
+
+
 def test_unreadable_images_are_skipped_and_listed(fit_tiny, write_folder, tmp_path):
     root = write_folder(tmp_path / "data", kinds=2, each=4)
     whole = (root / "kind0" / "0.png").read_bytes()

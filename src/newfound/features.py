@@ -127,7 +127,11 @@ class Encoder:
         for i, fine in zip(good, usable, strict=True):
             if not fine:
                 name = item_name(pending[i][0], seen + i)
-                errors[i] = ImageError(f"{name}: the backbone {self.backbone.name} has no finite feature for it")
+                size = self.backbone.spec.size
+                errors[i] = ImageError(
+                    f"{name}: the backbone {self.backbone.name} has no feature for it at {size} x {size} pixels, which "
+                    "happens to images of one colour; leave it out, or train with a larger image size"
+                )
         rows: list[int | None] = [None] * len(pending)
         for row, i in enumerate(i for i in good if errors[i] is None):
             rows[i] = row

@@ -23,7 +23,7 @@ from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
 from newfound.datasets import LabelledImages, check_trainable, item_name, load_dataset
 from newfound.distributed import check_agreement, divide
-from newfound.errors import RunError, SettingsError
+from newfound.errors import DataError, RunError, SettingsError
 from newfound.features import Encoder
 from newfound.image_size import best_input
 from newfound.images import contents_hash
@@ -282,9 +282,15 @@ def _readable(
         _, positions, errors = encoder.readable(data.items, progress)
     skipped = [(item_name(data.items[i], i), str(error)) for i, error in errors.items()]
     if skipped:
-        reporter.say(f"{len(skipped)} images cannot be read and are left out; the first: {skipped[0][1]}")
-        data = data.subset(positions)
-        check_trainable(data)
+        are = "image cannot be read and is" if len(skipped) == 1 else "images cannot be read and are"
+        reporter.say(f"{len(skipped)} {are} left out; the first: {skipped[0][1]}")
+        if not positions:
+            raise DataError(f"none of the {len(data)} images of {data.source} can be used; the first: {skipped[0][1]}")
+        few, data = f"{len(skipped)} of {len(data)}, the first: {skipped[0][1]}", data.subset(positions)
+        try:
+            check_trainable(data)
+        except DataError as error:
+            raise DataError(f"without the images that cannot be used ({few}), {error}") from None
     return data, skipped
 
 
