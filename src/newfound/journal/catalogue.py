@@ -72,10 +72,12 @@ class Catalogue:
         Raises:
             SettingsError: An id that was never given out.
         """
-        if category not in self.entries:
-            raise SettingsError(f"there is no category {category}; ids go from 0 to {self.next_id - 1}.")
-        while (under := self.entries[category].under) is not None:
-            category = under
+        try:
+            while (under := self.entries[category].under) is not None:
+                category = under
+        except (KeyError, TypeError):  # a list, say, where one id is asked for
+            given = repr(category) if isinstance(category, Iterable) else category
+            raise SettingsError(f"there is no category {given}; ids go from 0 to {self.next_id - 1}.") from None
         return int(category)  # NumPy's whole numbers too, which JSON does not know
 
     def of_part(self, part: int) -> int:

@@ -45,7 +45,9 @@ def person(name: str | None) -> str:
 
 def rename(catalogue: Catalogue, category: int, name: str) -> Edit:
     """Give a category a name of one's own."""
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str):
+        raise SettingsError(f"a category's name is text, not {name!r}.")
+    if not name.strip():
         raise SettingsError("a category's name cannot be empty.")
     if any(unicodedata.category(letter) == "Cc" for letter in name.strip()):
         raise SettingsError(f"a category's name is one line of text, without control characters: {name!r}.")
