@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from numbers import Integral
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -93,29 +94,29 @@ class Client:
 
     def category(self, category: int) -> Category:
         """A category by id; a merged one is followed to where it lives now."""
-        return self._category(self._ask("GET", f"/v1/categories/{int(category)}"))
+        return self._category(self._ask("GET", f"/v1/categories/{_id(category)}"))
 
     def sightings(self, category: int | None = None, *, limit: int | None = None) -> list[Sighting]:
         """What the journal holds, in order: all of it, or what belongs to a category now."""
-        where = "/v1/sightings" if category is None else f"/v1/categories/{int(category)}/sightings"
+        where = "/v1/sightings" if category is None else f"/v1/categories/{_id(category)}/sightings"
         order = "oldest" if category is None else "stream"
         return [_sighting(told, told["image"]) for told in islice(self._pages(where, order=order), limit)]
 
     def rename(self, category: int, name: str) -> Category:
         """Give a category a name of one's own."""
-        return self._edited("PATCH", f"/v1/categories/{int(category)}", {"name": name})
+        return self._edited("PATCH", f"/v1/categories/{_id(category)}", {"name": name})
 
     def merge(self, categories: Iterable[int]) -> Category:
         """Make one category of several."""
-        return self._edited("POST", "/v1/categories/merge", {"categories": list(categories)})
+        return self._edited("POST", "/v1/categories/merge", {"categories": [_id(category) for category in categories]})
 
-    def split(self, category: int, images: Iterable[Sighting | int]) -> Category:
-        """Make a new category of some sightings of one, given as such or by their numbers."""
-        return self._edited("POST", f"/v1/categories/{int(category)}/split", {"sightings": _numbers(images)})
+    def split(self, category: int, images: Sighting | int | Iterable[Sighting | int]) -> Category:
+        """Make a new category of some sightings of one, given as such or by their numbers, not as files."""
+        return self._edited("POST", f"/v1/categories/{_id(category)}/split", {"sightings": _numbers(images)})
 
-    def move(self, images: Iterable[Sighting | int], category: int) -> Category:
-        """Say that sightings belong to a category."""
-        return self._edited("POST", "/v1/move", {"sightings": _numbers(images), "category": category})
+    def move(self, images: Sighting | int | Iterable[Sighting | int], category: int) -> Category:
+        """Say that sightings belong to a category; they are given as for `split`."""
+        return self._edited("POST", "/v1/move", {"sightings": _numbers(images), "category": _id(category)})
 
     def ignore(self, *categories: int, on: bool = True) -> None:
         """Mark categories as junk, or no longer."""
@@ -235,6 +236,8 @@ class Client:
         told = _json(response)
         detail = told.get("detail") or told.get("error") or response.reason_phrase
         words = detail if isinstance(detail, str) else json.dumps(detail)
+        if response.status_code == 404 and words == response.reason_phrase:  # of the path, not of what it names
+            return ServiceError(f"{self.url} has nothing at {response.url.path}: is this the service's address?")
         if response.status_code in (404, 409, 422):
             return SettingsError(words)
         if response.status_code == 413:
@@ -250,7 +253,7 @@ class Client:
     def _mark(self, categories: Iterable[int], mark: dict[str, Any]) -> None:
         last = None
         for category in categories:
-            self._edited("PATCH", f"/v1/categories/{int(category)}", mark)
+            self._edited("PATCH", f"/v1/categories/{_id(category)}", mark)
             last = last if self.last_edit is None else self.last_edit
         self.last_edit = last
 
@@ -266,14 +269,27 @@ def _sighting(told: dict[str, Any], image: Any) -> Sighting:
     return Sighting(image=image, runners_up=pairs, **{name: told[name] for name in names})
 
 
-def _numbers(images: Iterable[Sighting | int]) -> list[int]:
+def _numbers(images: Any) -> list[int]:
+    if isinstance(images, str | bytes) or not isinstance(images, Iterable):
+        images = [images]
     numbers: list[int] = []
     for image in images:
         number = image.number if isinstance(image, Sighting) else image
         if number is None:
             raise SettingsError("a sighting with an error has no number: it is not in the journal.")
+        if not isinstance(number, Integral):
+            raise SettingsError(
+                f"{number!r} is no sighting: of a service's images give the sightings that `observe` returned, or "
+                "their numbers."
+            )
         numbers.append(int(number))
     return numbers
+
+
+def _id(category: int) -> int:
+    if not isinstance(category, Integral):
+        raise SettingsError(f"there is no category {category!r}: an id is a whole number.")
+    return int(category)
 
 
 def _refused(image: Upload, error: str) -> Sighting:

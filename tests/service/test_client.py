@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 import httpx
 import pytest
@@ -110,6 +111,28 @@ def test_what_cannot_be_done_is_refused_in_the_services_words(client, stream):
         client.undo(first)
     with pytest.raises(SettingsError, match="no number"):
         client.move([Sighting("a.png", None, None, False, None, None, error="cannot be read")], 3)
+
+
+@pytest.mark.parametrize("images", ["10", ["a.png"], Path("a.png"), [1.5]])
+def test_a_service_knows_images_by_their_numbers_and_says_so(client, stream, images):
+    client.observe(stream[:4])
+    for act in (lambda: client.move(images, 0), lambda: client.split(0, images)):
+        with pytest.raises(SettingsError, match=r"is no sighting: .*their numbers"):
+            act()
+    with pytest.raises(SettingsError, match="no category 'heron'"):
+        client.rename("heron", "x")
+
+
+def test_one_sighting_need_not_be_in_a_list(client, stream):
+    first, second = client.observe(stream[:2])
+    client.move(first, 1)
+    client.move(second.number, 1)
+    assert {sighting.number for sighting in client.sightings(1)} >= {first.number, second.number}
+
+
+def test_an_address_below_the_services_is_told_from_something_that_it_does_not_have(server):
+    with Client(f"{server.url}/v1") as lost, pytest.raises(ServiceError, match=r"at /v1/v1/categories.*address"):
+        lost.categories()
 
 
 def test_what_happens_arrives_as_it_happens(client, server, stream):
