@@ -270,6 +270,9 @@ def test_another_cut_is_tried_without_an_image_and_without_changing_anything(inv
     told = json.loads(invoke("replay", kept, "--cut", "-1", "--json").stdout)
     assert (told["sightings"], told["discovered"]) == (9, 0)
     assert json.loads(invoke("replay", kept, "--cut", "1", "--json").stdout)["discovered"] >= 7
+    both = json.loads(invoke("replay", kept, "--cut", "-1", "--cut", "1", "--json").stdout)
+    assert [one["cut"] for one in both] == [-1, 1], "each of several cuts is told, in their order"
+    assert both[0] == told
     assert [c["count"] for c in json.loads(invoke("replay", kept, "--until", "2001-01-01", "--json").stdout)] == [0] * 3
     assert sum(c["count"] for c in json.loads(invoke("replay", kept, "--json").stdout)) == 9
     assert "no moment" in invoke("replay", kept, "--until", "yesterday").stderr

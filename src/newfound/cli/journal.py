@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from datetime import datetime
 from functools import partial
@@ -18,7 +19,6 @@ from newfound.cli._common import (
     RunFolder,
     TrunkWeights,
     counted,
-    finite,
     print_json,
     print_table,
     say,
@@ -133,9 +133,9 @@ def reencode(
 
 def replay(
     run: RunFolder,
-    cut: Annotated[
-        float | None,
-        typer.Option(metavar="X", callback=finite, help="What if scores had been held against this?"),
+    cuts: Annotated[
+        list[float] | None,
+        typer.Option("--cut", metavar="X", help="What if scores had been held against this? As often as you like."),
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Back to this moment: 2026-05-01, or 2026-05-01T12:30:00.")
@@ -145,7 +145,7 @@ def replay(
 ) -> None:
     """Play the recorded stream again, without touching an image; nothing is changed.
 
-    \bnewfound replay runs/birds --cut 5               what another cut would have found
+    \bnewfound replay runs/birds --cut 5 --cut 10      what other cuts would have found
     newfound replay runs/birds --until 2026-05-01    the categories as they were then
 
     With --cut every stored feature is decided on anew, and what people did is
@@ -154,18 +154,20 @@ def replay(
     from newfound.journal.replaying import as_of, what_if
 
     before = _seconds(until)
+    if bad := [cut for cut in cuts or () if not math.isfinite(cut)]:
+        raise SettingsError(f"--cut {bad[0]}: give a finite number.")
     with opened(run, journal, looking=True) as found:
-        if cut is not None:
-            told = what_if(found, cut, until=before)
-            sizes = sorted(Counter(c for c in told.categories if c >= told.known).values(), reverse=True)
-            summary = {
-                "cut": told.cut, "sightings": told.sightings, "categories": told.found, "discovered": told.discovered,
-                "sizes": sizes,
-            }  # fmt: skip
+        if cuts:
+            listed: list[dict[str, Any]] = []
             rows: list[tuple[str, ...]] = [("cut", "images", "categories", "discovered", "largest")]
-            largest = ", ".join(map(str, sizes[:8]))
-            rows.append((f"{told.cut:g}", str(told.sightings), str(told.found), str(told.discovered), largest))
-            listed = [summary]
+            for told in (what_if(found, cut, until=before) for cut in cuts):
+                sizes = sorted(Counter(c for c in told.categories if c >= told.known).values(), reverse=True)
+                listed.append({
+                    "cut": told.cut, "sightings": told.sightings, "categories": told.found,
+                    "discovered": told.discovered, "sizes": sizes,
+                })  # fmt: skip
+                largest = ", ".join(map(str, sizes[:8]))
+                rows.append((f"{told.cut:g}", str(told.sightings), str(told.found), str(told.discovered), largest))
         else:
             book = as_of(found, float("inf") if before is None else before)
             counts = book.catalogue.counts(book.dictionary)
@@ -174,9 +176,9 @@ def replay(
             rows = [("id", "name", "images")]
             rows += [(str(c), name(c), str(counts[c])) for c in book.catalogue.living()]
     if as_json:
-        print_json(listed if cut is None else summary)
+        print_json(listed[0] if len(cuts or ()) == 1 else listed)
     else:
-        print_table(rows, left=2 if cut is None else 0)
+        print_table(rows, left=0 if cuts else 2)
 
 
 def _seconds(moment: str | None) -> float | None:
