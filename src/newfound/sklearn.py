@@ -55,7 +55,7 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
             ``"auto"``. None: rehearsed on the labelled rows, half of whose classes play the unknown ones; with fewer
             than 4 classes of 4 rows, by how close rows of a class are, and with one row a class what is usually good.
         dimensions: Of evidence: directions to keep.
-        between: Of evidence: how far the spread between classes is drawn towards that within classes, in [0, 1]. None:
+        between: Of evidence: how far the spread between classes is drawn towards what is assumed of it, in [0, 1]. None:
             further the fewer classes and rows there are. ``"rehearsed"``: that, or all the way, whichever rehearses
             better.
         reconsider_every: Of evidence: second thoughts after so many rows of the stream; None never has any.

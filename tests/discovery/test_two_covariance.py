@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound.discovery import BayesianDictionary, TwoCovariance, class_sums, scatter
-from newfound.discovery.two_covariance import usual_between, usual_within
+from newfound.discovery.two_covariance import likeness, usual_between, usual_within
 from newfound.errors import FeatureError, SettingsError
 from newfound.evaluation import score
 from newfound.features import unit
@@ -97,10 +97,26 @@ def test_shrinking_all_the_way_leaves_one_spread_for_all_directions():
     assert model.spread == pytest.approx(np.full(model.dimension, model.spread[0]), rel=1e-6)
 
 
-def test_where_little_is_known_of_classes_they_are_taken_to_differ_where_samples_do():
-    features, targets = crowds()
-    assumed = TwoCovariance.fit(features * np.linspace(0.2, 2, features.shape[1]), targets, within=0.0, between=1.0)
-    assert assumed.spread == pytest.approx(np.full(assumed.dimension, assumed.spread[0]), rel=1e-6)
+def test_with_fewer_samples_than_directions_classes_are_assumed_to_differ_as_samples_of_one_do():
+    features, targets = crowds(each=2, dimension=64)
+    few = TwoCovariance.fit(features * np.linspace(0.2, 2, 64), targets, within=0.5, between=1.0)
+    assert few.spread == pytest.approx(np.full(few.dimension, few.spread[0]), rel=1e-6)
+
+
+def test_with_many_samples_classes_are_assumed_to_differ_in_all_directions_alike():
+    features, targets = crowds(each=100, dimension=6)
+    many = TwoCovariance.fit(features, targets, within=0.5, between=1.0)
+    # W is the identity in readings, so what differs alike in all directions differs most where W was smallest.
+    widths = np.linalg.norm(many.axes, axis=0) ** 2
+    assert many.spread / widths == pytest.approx(np.full(6, (many.spread / widths).mean()), rel=1e-3)
+
+
+@given(st.integers(1, 10_000), st.integers(1, 10_000), st.integers(1, 2048))
+def test_the_more_samples_there_are_the_less_classes_are_likened_to_them(one, other, dimensions):
+    few, many = sorted((one, other))
+    assert 0 < likeness(many, dimensions) <= likeness(few, dimensions) <= 1
+    assert likeness(dimensions, dimensions) == 1
+    assert likeness(2 * dimensions, dimensions) == 0.25
 
 
 def test_the_spread_between_is_drawn_by_its_share_towards_the_mean():
@@ -128,11 +144,11 @@ def test_the_fewer_samples_show_how_a_class_varies_the_more_is_assumed(one, othe
 
 
 def test_without_shares_the_numbers_of_classes_and_samples_decide():
-    assert usual_between(40, 10_000) == pytest.approx(0.25)  # 1 / (1.5 + 40 / 16)
+    assert usual_between(32, 10_000) == pytest.approx(0.25)  # 1 / (2 + 32 / 16)
     assert usual_between(100, 150) == pytest.approx(0.5)
     assert usual_within(30, 10) == 0.5
     assert usual_within(10, 90) == pytest.approx(0.9)
-    features, targets = crowds(classes=40, each=20, dimension=30)
+    features, targets = crowds(classes=32, each=20, dimension=30)
     usual, same, other = (
         TwoCovariance.fit(features, targets, within=within, between=between)
         for within, between in ((None, None), (0.5, 0.25), (0.6, 0.15))

@@ -63,10 +63,10 @@ class TwoCovariance:
                 to have as many, any others, because classes that are to be discovered differ in those too.
             within: how far the within-class covariance is drawn towards a multiple of the identity, in [0, 1]. None
                 takes :func:`usual_within`.
-            between: how far the between-class covariance is drawn towards a multiple of the within-class one, in
-                [0, 1]. It must not be 0 for unknown classes to be told apart: K known ones vary in K - 1 directions
-                only, and those that are to be discovered also in others, more in those where samples vary more. None
-                takes :func:`usual_between`.
+            between: the same for the between-class covariance, which is drawn towards a multiple of the identity, of
+                the within-class one, or of a blend of both (:func:`likeness`). It must not be 0 for unknown classes to
+                be told apart: K known ones vary in K - 1 directions only, and those that are to be discovered also in
+                others. None takes :func:`usual_between`.
             inflate: how much wider the spread within classes is than these features show. Features that a model was
                 trained on lie closer together than new ones.
             power: what each number of a feature is raised to, above 0; its sign is kept. None takes roots (0.5) where
@@ -97,8 +97,10 @@ class TwoCovariance:
             within = usual_within(freedom, len(inner))
         if between is None:
             between = usual_between(len(means), len(rows))
-        inner = _drawn(inner, np.eye(len(inner)), within) * inflate
-        outer = _drawn(outer, inner, between)
+        equal = np.eye(len(inner)) / len(inner)
+        inner = _drawn(inner, equal, within) * inflate
+        alike = likeness(freedom, len(inner))
+        outer = _drawn(outer, (1 - alike) * equal + alike * inner / np.trace(inner), between)
         values, vectors = np.linalg.eigh(inner)
         if values[0] <= values[-1] * _SINGULAR:
             raise SettingsError(
@@ -163,12 +165,12 @@ def scatter(readings: Any, targets: Ints, sums: Float64s, counts: Ints, *, held_
 
 
 def usual_between(classes: int, samples: int) -> float:
-    """How far to draw the covariance of class means towards a multiple of that within classes.
+    """How far to draw the covariance of class means towards what is assumed of it (:func:`likeness`).
 
     Few means, or means of few samples, say little of how classes differ. Half of the classes want a larger share than
     all of them do: what is best on part of a labelled set is too much for the whole.
     """
-    return max(_LEAST_SHARE, 1 / (1.5 + classes / 16), _FEW / (_FEW + samples))
+    return max(_LEAST_SHARE, 1 / (2 + classes / 16), _FEW / (_FEW + samples))
 
 
 def usual_within(freedom: int, dimensions: int) -> float:
@@ -179,6 +181,18 @@ def usual_within(freedom: int, dimensions: int) -> float:
             them are not seen to vary, and what is seen is taken for more than it says.
     """
     return max(_HALF, dimensions / (dimensions + freedom))
+
+
+def likeness(freedom: int, dimensions: int) -> float:
+    """How far classes are assumed to differ as samples of one class do, and not in all directions alike.
+
+    Samples that are fewer than the dimensions hardly vary in most of them. If classes were to differ there as they do
+    elsewhere, nothing but those directions would decide.
+
+    Args:
+        freedom: samples less classes.
+    """
+    return min(1.0, dimensions / freedom) ** 2
 
 
 def check_model(
@@ -255,9 +269,8 @@ def _raised(rows: Float64s, power: float) -> Float64s:
 
 
 def _drawn(covariance: Float64s, towards: Float64s, share: float) -> Float64s:
-    """A covariance drawn by a share towards the multiple of another with the same trace."""
-    level = max(np.trace(covariance), 1e-12) / np.trace(towards)
-    return (1 - share) * covariance + share * level * towards
+    """A covariance drawn by a share towards the multiple with the same trace of another, whose own trace is 1."""
+    return (1 - share) * covariance + share * max(np.trace(covariance), 1e-12) * towards
 
 
 def _unit(rows: Float64s) -> Float64s:
