@@ -55,9 +55,9 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
             ``"auto"``. None: rehearsed on the labelled rows, half of whose classes play the unknown ones; with fewer
             than 4 classes of 4 rows, by how close rows of a class are, and with one row a class what is usually good.
         dimensions: Of evidence: directions to keep.
-        between: Of evidence: how far the spread between classes is drawn towards what is assumed of it, in [0, 1]. None:
-            further the fewer classes and rows there are. ``"rehearsed"``: that, or all the way, whichever rehearses
-            better.
+        between: Of evidence: how far the spread between classes is drawn towards what is assumed of it, in [0, 1].
+            None: further the fewer classes and rows there are. ``"rehearsed"``: that, or all the way, whichever
+            rehearses better.
         reconsider_every: Of evidence: second thoughts after so many rows of the stream; None never has any.
         centre: Of prototypes: see rows from the mean of the labelled ones.
         draws: How often classes are hidden in a rehearsal.
