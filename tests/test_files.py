@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from newfound.errors import DataError
-from newfound.files import new_file, write_text
+from newfound.files import new_file, put_in_place, write_text
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
@@ -65,3 +65,17 @@ def test_of_two_writers_of_one_file_the_last_to_finish_has_written_all_of_it(tmp
         slow.write("and last")
     assert path.read_text() == "slow, and last"
     assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_what_is_put_in_place_is_on_the_disk_and_so_is_its_name(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_ino), sync(handle)))
+    part, path = tmp_path / "a.part", tmp_path / "a"
+    path.write_text("old")
+    part.write_text("new")
+    written = part.stat().st_ino
+    put_in_place(part, path)
+    assert path.read_text() == "new"
+    assert not part.exists()
+    assert synced == [written, tmp_path.stat().st_ino], "the content first, then the folder that has its name"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import torch
@@ -12,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from newfound.errors import RunError, UnfinishedError
+from newfound.files import put_in_place
 from newfound.logs import write_log
 
 
@@ -46,7 +46,7 @@ class Checkpoint:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_file(copies, part, {"info": json.dumps(info)})
-            os.replace(part, self.path)
+            put_in_place(part, self.path)
             write_log(self.folder, trained.log)
         except (OSError, SafetensorError) as error:
             part.unlink(missing_ok=True)  # a full disk needs the room

@@ -41,6 +41,24 @@ def _token() -> str:
     return secrets.token_hex(4)
 
 
+def put_in_place(part: Path, path: Path) -> None:
+    """Give a written file its name. After a power failure there is the old file or the new one, and it is whole."""
+    with part.open("r+b") as file:
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder outlive a power failure, as far as the system can promise it."""
+    with suppress(OSError):  # Windows opens no folders, and some network drives cannot sync them
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file, and the folders on the way. Raises DataError if it cannot be written."""
     write_bytes(path, text.encode("utf-8"))

@@ -22,6 +22,7 @@ from typing import Any
 
 import newfound
 from newfound.errors import RunError, SettingsError
+from newfound.files import put_in_place
 
 # 1 had prototypes only, in a file of another name; 2 did not weigh evidence; 3 took features as they are; 4 had the
 # model's own crop
@@ -83,7 +84,7 @@ def replace(path: Path, write: Callable[[Path], Any]) -> None:
     part = path.with_name(path.name + ".part")
     try:
         write(part)
-        os.replace(part, path)
+        put_in_place(part, path)
     except BaseException:
         part.unlink(missing_ok=True)  # on a full disk, room for who tries again
         raise

@@ -11,6 +11,7 @@ from typing import IO
 
 from newfound.crops import Crop, crop_at
 from newfound.errors import DataError, ImageError, MissingFileError
+from newfound.files import put_in_place, sync_folder
 from newfound.images import content_hash, thumbnail
 from newfound.journal import Journal
 from newfound.journal.rows import SightingRow, as_path
@@ -134,11 +135,11 @@ def _write(path: Path, data: bytes, *, durable: bool = True) -> None:
         try:
             with file:
                 file.write(data)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
             os.chmod(part, 0o644)
-            os.replace(part, path)
+            if durable:
+                put_in_place(part, path)
+            else:
+                os.replace(part, path)
         except BaseException:
             part.unlink()
             raise
@@ -152,4 +153,5 @@ def _new_file(path: Path) -> IO[bytes]:
         return path.open("xb")
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
+        sync_folder(path.parent.parent)
         return path.open("xb")
