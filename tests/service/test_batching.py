@@ -202,6 +202,8 @@ def test_a_full_queue_is_answered_with_429_and_when_to_come_again(serving, tmp_p
             refused = server.observe(png(0, 4))
             assert refused.status_code == 429
             assert refused.headers["retry-after"] == "1"
+            kept = [path for path in server.service.store.images.rglob("*") if path.is_file()]
+            assert len(kept) == 3, "what is refused leaves no file behind"
             assert server.get("/v1/categories")["total"] == 3  # reading does not wait for the encoder
             hold.set()
             assert (first.result().status_code, second.result().status_code) == (200, 200)

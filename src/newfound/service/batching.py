@@ -89,14 +89,19 @@ class Batcher:
             Stopped: The service is stopping.
         """
         with self._changed:
-            if self._stopping:
-                raise Stopped
-            if self._waiting + len(job.items) > self._limits.queue:
-                raise QueueFull
+            self.check_room(len(job.items))
             self._jobs.append(job)
             self._count(len(job.items))
             self._changed.notify_all()
         return job.answer
+
+    def check_room(self, images: int) -> None:
+        """Raise what `submit` of so many images would raise now."""
+        with self._changed:
+            if self._stopping:
+                raise Stopped
+            if self._waiting + images > self._limits.queue:
+                raise QueueFull
 
     def stop(self) -> None:
         """Answer what waits, and end the thread."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from functools import partial
 from typing import Annotated, Any
@@ -101,6 +102,8 @@ async def _observe(
 ) -> Answer:
     start = time.monotonic()
     readable = [(image.data, image.name) for image in given.images if image.data is not None]
+    with _refusals(service):
+        service.batcher.check_room(len(readable))  # what is refused leaves no files behind
     kept = await to_thread.run_sync(service.store.keep, readable, limiter=writers)
     job = Job([path for path, _ in kept], again=given.again)
     sightings = await _decided(service, job, arrived)
@@ -120,10 +123,17 @@ async def _observe(
 async def _decided(service: Service, job: Job, arrived: Callable[[], None]) -> list[Sighting]:
     if not job.items:
         return []
-    try:
+    with _refusals(service):
         answer = service.batcher.submit(job)
         arrived()
         return await asyncio.wrap_future(answer)
+
+
+@contextmanager
+def _refusals(service: Service) -> Iterator[None]:
+    """What the queue refuses, as a client is told of it."""
+    try:
+        yield
     except QueueFull:
         service.metrics.rejected.inc()
         waiting = service.settings.limits.queue
