@@ -116,7 +116,7 @@ def test_the_more_samples_there_are_the_less_classes_are_likened_to_them(one, ot
     few, many = sorted((one, other))
     assert 0 < likeness(many, dimensions) <= likeness(few, dimensions) <= 1
     assert likeness(dimensions, dimensions) == 1
-    assert likeness(2 * dimensions, dimensions) == 0.25
+    assert likeness(2 * dimensions, dimensions) == 1 / 16
 
 
 def test_the_spread_between_is_drawn_by_its_share_towards_the_mean():
@@ -144,16 +144,16 @@ def test_the_fewer_samples_show_how_a_class_varies_the_more_is_assumed(one, othe
 
 
 def test_without_shares_the_numbers_of_classes_and_samples_decide():
-    assert usual_between(32, 10_000) == pytest.approx(0.25)  # 1 / (2 + 32 / 16)
+    assert usual_between(100, 10_000) == pytest.approx(0.125)  # 1 / (4 + 100 / 25)
     assert usual_between(100, 150) == pytest.approx(0.5)
     assert usual_within(30, 10) == 0.5
     assert usual_within(10, 90) == pytest.approx(0.9)
-    features, targets = crowds(classes=32, each=20, dimension=30)
+    features, targets = crowds(classes=25, each=40, dimension=30)
     usual, same, other = (
         TwoCovariance.fit(features, targets, within=within, between=between)
-        for within, between in ((None, None), (0.5, 0.25), (0.6, 0.15))
+        for within, between in ((None, None), (0.5, 0.2), (0.6, 0.15))
     )
-    assert usual.spread == pytest.approx(same.spread, rel=1e-12)
+    assert usual.spread == pytest.approx(same.spread, rel=1e-12)  # 1 / (4 + 25 / 25)
     assert other.spread != pytest.approx(usual.spread, rel=1e-3)
 
 

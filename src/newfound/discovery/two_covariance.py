@@ -22,7 +22,7 @@ _SINGULAR = 1e-12  # a direction whose share of the largest spread is no more th
 _COPIES = 1e-9  # samples this close to their class's mean differ by rounding alone
 _ROOT = 0.5  # the power for features without negative numbers
 _HALF = 0.5  # of `usual_within`, where samples are many
-_LEAST_SHARE, _FEW = 0.05, 150  # of `usual_between`, which was tried on 4 to 100 classes of 10 to 100 samples
+_LEAST_SHARE, _FEW = 0.05, 150  # of `usual_between`, which was tried on 3 to 100 classes of 3 to 100 samples
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def usual_between(classes: int, samples: int) -> float:
     Few means, or means of few samples, say little of how classes differ. Half of the classes want a larger share than
     all of them do: what is best on part of a labelled set is too much for the whole.
     """
-    return max(_LEAST_SHARE, 1 / (2 + classes / 16), _FEW / (_FEW + samples))
+    return max(_LEAST_SHARE, 1 / (4 + classes / 25), _FEW / (_FEW + samples))
 
 
 def usual_within(freedom: int, dimensions: int) -> float:
@@ -187,12 +187,12 @@ def likeness(freedom: int, dimensions: int) -> float:
     """How far classes are assumed to differ as samples of one class do, and not in all directions alike.
 
     Samples that are fewer than the dimensions hardly vary in most of them. If classes were to differ there as they do
-    elsewhere, nothing but those directions would decide.
+    elsewhere, nothing but those directions would decide. With twice as many samples that is over.
 
     Args:
         freedom: samples less classes.
     """
-    return min(1.0, dimensions / freedom) ** 2
+    return min(1.0, dimensions / freedom) ** 4
 
 
 def check_model(
