@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,6 +40,21 @@ def run() -> SimpleNamespace:
     return SimpleNamespace(
         classes=CLASSES, encoder=FirstByte(), dictionary=plain, fingerprint=lambda: "another model", about=dict
     )
+
+
+def disturbed(turn: int, happens: Callable[[], object]) -> SimpleNamespace:
+    """A run that something happens to when its encoder is given images for the ``turn``-th time."""
+    encoder, given = FirstByte(), []
+
+    def readable(sources):
+        given.append(len(sources))
+        if len(given) == turn:
+            happens()
+        return encoder.readable(sources)
+
+    other = run()
+    other.encoder = SimpleNamespace(readable=readable)
+    return other
 
 
 @pytest.fixture
@@ -155,20 +171,14 @@ def test_a_journal_is_carried_with_a_few_rows_in_memory(kept, monkeypatch):
 
 
 def test_a_journal_that_could_not_be_carried_to_the_end_is_empty(kept, monkeypatch):
-    new, encoder = Journal.open(None), FirstByte()
+    new = Journal.open(None)
     monkeypatch.setattr(carrying, "_CHUNK", 4)
-    given = []
 
-    def readable(sources):
-        given.append(len(sources))
-        if len(given) == 3:
-            raise OSError("out of memory")
-        return FirstByte.readable(encoder, sources)
+    def fails():
+        raise OSError("out of memory")
 
-    other = run()
-    other.encoder = SimpleNamespace(readable=readable)
     with pytest.raises(OSError, match="out of memory"):
-        carry(kept.journal, new, other)
+        carry(kept.journal, new, disturbed(3, fails))
     assert new.empty
     assert new.position().sightings == 0
     assert carry(kept.journal, new, run()).sightings == 10
@@ -181,19 +191,10 @@ def test_a_journal_that_could_not_be_carried_to_the_end_is_empty(kept, monkeypat
     ids=["a sighting", "an edit"],
 )
 def test_what_is_written_while_a_journal_is_carried_is_not_left_behind_without_a_word(kept, monkeypatch, turn, write):
-    new, encoder, given = Journal.open(None), FirstByte(), []
+    new = Journal.open(None)
     monkeypatch.setattr(carrying, "_CHUNK", 4)
-
-    def readable(sources):
-        given.append(len(sources))
-        if len(given) == turn:
-            write(kept)
-        return FirstByte.readable(encoder, sources)
-
-    other = run()
-    other.encoder = SimpleNamespace(readable=readable)
     with pytest.raises(JournalError, match="was written to while it was carried"):
-        carry(kept.journal, new, other)
+        carry(kept.journal, new, disturbed(turn, lambda: write(kept)))
     assert new.empty
 
 
