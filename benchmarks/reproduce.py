@@ -34,6 +34,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("table2", "--protocol", "pets"),
     ("table3", "--protocol", "pets", *_RATE),
     ("table4", "--protocol", "pets", *_RATE),
+    ("creation", "--protocol", "pets"),
     ("backbones", "--protocol", "pets"),
     ("sensitivity", "--protocol", "pets", *_RATE, *_ONE_SEED),
     ("threshold", "--protocol", "pets", *_RATE, *_ONE_SEED),

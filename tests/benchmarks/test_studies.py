@@ -56,6 +56,19 @@ def test_table_4_has_every_creator():
     assert creators == {None, "mixup", "cutmix", "diffusion", "mkee-no-entropy", "mkee-no-density", "mkee"}
 
 
+def test_creation_under_evidence_varies_the_default_by_creator_and_margin_alone():
+    lines = STUDIES["creation"].lines(Choice())
+    assert {line.variant.preset for line in lines} == {"default"}
+    usual = vars(presets.resolve("ltc", "default", short=True, overrides={}))
+    assert usual["dictionary"] == "bayesian"
+    changed = [{n: v for n, v in vars(resolved(line)).items() if usual[n] != v} for line in lines]
+    assert [set(change) - {"creator", "margin"} for change in changed] == [set()] * len(lines)
+    assert {(s.creator, s.margin) for s in map(resolved, lines)} == {
+        (None, "cosine"), ("mixup", "cosine"), ("mkee", "cosine"), ("between", "cosine"), ("mkee", "evidence"),
+        ("between", "evidence"),
+    }  # fmt: skip
+
+
 def test_the_figures_of_the_threshold_use_it_whatever_the_preset():
     assert {resolved(line).threshold for line in STUDIES["threshold"].lines(Choice(preset="default"))} == {"adaptive"}
 

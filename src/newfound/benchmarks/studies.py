@@ -164,6 +164,18 @@ def _table4(choice: Choice) -> list[Line]:
     ]
 
 
+def _creation(choice: Choice) -> list[Line]:
+    compared: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("nothing created", {"creator": None}),
+        ("mixup", {"creator": "mixup"}),
+        ("MKEE", {}),
+        ("drawn from B", {"creator": "between"}),
+        ("MKEE, margin in the evidence", {"margin": "evidence"}),
+        ("drawn from B, margin in the evidence", {"creator": "between", "margin": "evidence"}),
+    )
+    return [Line(name, Variant("ltc", settings=settings)) for name, settings in compared]
+
+
 def _backbones(choice: Choice) -> list[Line]:
     from newfound.backbone import DEFAULT  # here: commands show their help without PyTorch
 
@@ -228,6 +240,10 @@ STUDIES = {
             "table4", "Table 4", "LTC with other creators, and the time to create 128 samples", "table",
             _table4, (_greedy, _strict, _named, _count, *_oracles, tables.creation_seconds()), varies=True,
             axes=("creator", "relative_step"),
+        ),
+        Study(
+            "creation", "Creation under evidence", "LTC's creators and margins where evidence decides", "table",
+            _creation, (_strict, _greedy, _named, _count, *_oracles, _minutes),
         ),
         Study(
             "backbones", "Backbones", "SMILE, PHE and LTC on several backbones (the appendix's variants)", "table",
