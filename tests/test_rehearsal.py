@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from lightning_fabric import Fabric
 
 import newfound as nf
-from newfound._scenes import _deal, _score
+from newfound._scenes import Cast, Scene, _deal, _score
 from newfound.cache import TokenCache
-from newfound.discovery import PrototypeDictionary
+from newfound.discovery import PrototypeDictionary, TwoCovariance
 from newfound.features import Encoder, unit
 from newfound.method import get_method
 from newfound.rehearsal import Rehearsal, choose, play, rehearse, rehearse_once
@@ -36,6 +36,23 @@ def rehearsed(encoder, pictures, *, method="baseline", kinds=5, each=5, seed=0, 
     targets = np.array([int(label[-1]) for label in labels])
     fabric = Fabric(accelerator="cpu", devices=1)
     return rehearse(encoder, images, targets, cls, cls.settings_class(**values), seed=seed, fabric=fabric)
+
+
+def test_the_model_that_is_rehearsed_is_that_of_the_whole_labelled_set():
+    rng = np.random.default_rng(0)
+    targets = np.repeat(np.arange(6), 20)
+    features = unit(torch.from_numpy(rng.standard_normal((6, 40))[targets] + rng.standard_normal((120, 40))).float())
+    cast = Cast.of(list(features), targets, rng)
+    taught, stream = torch.stack(cast.taught), torch.stack(cast.stream)
+    frozen = get_method("frozen")
+    method = frozen(40, 3, frozen.settings_class(dictionary="bayesian", dimensions=40, within=None, between=None))
+    _, known, _ = Scene(method, cast, taught, stream).reading({})
+    assert len(taught) - 3 < 40 < 120 - 6 == cast.freedom, "classes are likened to samples otherwise"
+    alone = TwoCovariance.fit(taught.numpy(), cast.classes, dimensions=40)
+    whole = TwoCovariance.fit(taught.numpy(), cast.classes, dimensions=40, freedom=120 - 6)
+    assert np.array_equal(known["spread"], whole.spread)
+    assert not np.allclose(known["spread"], alone.spread)
+    assert method.freedom is None, "what is taught with all of it goes by what it is taught"
 
 
 @given(st.lists(st.integers(1, 9), min_size=4, max_size=12), st.integers(0, 2**32))

@@ -150,7 +150,8 @@ def _cast(features: NDArray[np.float32], targets: NDArray[np.int64], rng: np.ran
     taught = np.flatnonzero(first & np.isin(targets, names))
     stream = rng.permutation(np.flatnonzero(~first))
     local = np.searchsorted(names, targets[taught])
-    return Cast(list(features[taught]), local, names, list(features[stream]), targets[stream])
+    freedom = len(targets) - len(counts)
+    return Cast(list(features[taught]), local, names, list(features[stream]), targets[stream], freedom)
 
 
 def _scene(cast: Cast, settings: FrozenSettings) -> _Scene:

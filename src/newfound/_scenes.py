@@ -33,13 +33,15 @@ class Cast:
     names: np.ndarray  # what those classes are called in the labelled set
     stream: list[Any]
     labels: np.ndarray
+    freedom: int  # samples less classes of the labelled set
 
     @classmethod
     def of(cls, items: list[Any], targets: np.ndarray, rng: np.random.Generator) -> Cast:
         taught, stream = _deal(targets, rng)
         order, names = rng.permutation(stream), np.unique(targets[taught])
         local = np.searchsorted(names, targets[taught])
-        return cls([items[i] for i in taught], local, names, [items[i] for i in order], targets[order])
+        freedom = len(targets) - len(np.unique(targets))
+        return cls([items[i] for i in taught], local, names, [items[i] for i in order], targets[order], freedom)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Scene:
     def reading(self, settings: Mapping[str, Any]) -> tuple[Method, dict[str, np.ndarray], np.ndarray]:
         """The method with these settings, what it knows, and what its dictionary is given."""
         every = {"reconsider_every": _PLAYED_EVERY} if getattr(self.method.settings, "reconsider_every", None) else {}
-        method = with_settings(self.method, {**every, **settings})
+        method = copy.copy(with_settings(self.method, {**every, **settings}))
+        method.freedom = self.cast.freedom  # what is rehearsed is the model that the whole labelled set will have
         key = tuple(sorted((name, value) for name, value in settings.items() if name not in _ONLINE))
         if key not in self.read:
             with torch.inference_mode():

@@ -119,6 +119,17 @@ def test_the_more_samples_there_are_the_less_classes_are_likened_to_them(one, ot
     assert likeness(2 * dimensions, dimensions) == 1 / 16
 
 
+def test_a_part_that_plays_the_whole_likens_classes_to_samples_as_the_whole_does():
+    features, targets = crowds(classes=3, each=4, dimension=20)
+    own = TwoCovariance.fit(features, targets, between=1.0)  # 9 samples less classes: B is a multiple of W
+    assert own.spread == pytest.approx(np.full(20, own.spread[0]), rel=1e-6)
+    same, whole = (TwoCovariance.fit(features, targets, between=1.0, freedom=n) for n in (9, 10**6))
+    assert np.array_equal(same.spread, own.spread)
+    wide = TwoCovariance.fit(features, targets, within=usual_within(9, 20), between=1.0, freedom=10**6)
+    assert np.array_equal(whole.spread, wide.spread), "W is drawn by the samples that there are"
+    assert whole.spread.max() > 1.5 * whole.spread.min(), "B is a multiple of the identity, W is not"
+
+
 def test_the_spread_between_is_drawn_by_its_share_towards_the_mean():
     features, targets = crowds(classes=20, each=20, dimension=3)
     plain = TwoCovariance.fit(features, targets, within=1.0, between=0.0)

@@ -53,6 +53,7 @@ class TwoCovariance:
         between: float | None = None,
         inflate: float = 1.0,
         power: float | None = 1.0,
+        freedom: int | None = None,
     ) -> TwoCovariance:
         """Estimate the model from labelled features.
 
@@ -72,6 +73,8 @@ class TwoCovariance:
             power: what each number of a feature is raised to, above 0; its sign is kept. None takes roots (0.5) where
                 no labelled number is below 0: means of activations that are never negative have long tails, and their
                 roots are more like the Gaussians that the model takes them for. Otherwise it is 1.
+            freedom: samples less classes that :func:`likeness` goes by. None takes those given; where they are part of
+                a labelled set and play the whole of it, those of the whole make the model what it will be.
 
         Raises:
             FeatureError: features that are not ``[n, D]``, or a row that is NaN, infinite or zero.
@@ -90,16 +93,16 @@ class TwoCovariance:
         sums, counts = class_sums(flat, classes)
         means = sums / counts[:, None]
         rest = flat - means[classes]
-        freedom = len(rows) - len(means)
-        inner = rest.T @ rest / freedom  # W
+        own = len(rows) - len(means)
+        inner = rest.T @ rest / own  # W
         outer = np.cov(means.T) - inner * (1 / counts).mean()  # B: the means also scatter because classes are finite
         if within is None:
-            within = usual_within(freedom, len(inner))
+            within = usual_within(own, len(inner))
         if between is None:
             between = usual_between(len(means), len(rows))
         equal = np.eye(len(inner)) / len(inner)
         inner = _drawn(inner, equal, within) * inflate
-        alike = likeness(freedom, len(inner))
+        alike = likeness(freedom or own, len(inner))
         outer = _drawn(outer, (1 - alike) * equal + alike * inner / np.trace(inner), between)
         values, vectors = np.linalg.eigh(inner)
         if values[0] <= values[-1] * _SINGULAR:

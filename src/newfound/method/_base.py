@@ -164,6 +164,8 @@ class Method(nn.Module, ABC):
 
     # Discovery
 
+    freedom: int | None = None  # samples less classes of the labelled set, where a part of it plays the whole
+
     @abstractmethod
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
         """What the dictionary shall know, from the labelled set's unit features and classes 0 .. K-1."""

@@ -46,8 +46,12 @@ _HELD_OUT = 100  # images that tell how close those of a class are
 class Deciding(Protocol):
     """One way to read a category off a feature."""
 
-    def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
-        """What the dictionary shall know, from the labelled set's unit features and classes."""
+    def teach(self, features: Tensor, targets: Tensor, freedom: int | None = None) -> dict[str, np.ndarray]:
+        """What the dictionary shall know, from the labelled set's unit features and classes.
+
+        Args:
+            freedom: samples less classes of the labelled set, where these are a part of it that plays the whole.
+        """
 
     def read(self, features: Tensor, known: Known) -> Tensor:
         """What the dictionary is given for unit features."""
@@ -78,7 +82,7 @@ class ByCosine:
 
     settings: PrototypeSettings
 
-    def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
+    def teach(self, features: Tensor, targets: Tensor, freedom: int | None = None) -> dict[str, np.ndarray]:
         known = {}
         if self.settings.centre:
             centre = float(self.settings.centre) * features.mean(dim=0)
@@ -138,11 +142,11 @@ class ByEvidence:
         check_model(s.dimensions, s.within, self._number("between"), s.inflate, s.power)
         self.dictionary({"spread": np.ones(1), "sums": np.empty((0, 1)), "counts": np.empty(0, np.int64)}, 0.0)
 
-    def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
+    def teach(self, features: Tensor, targets: Tensor, freedom: int | None = None) -> dict[str, np.ndarray]:
         s, rows, classes = self.settings, features.float().cpu().numpy(), targets.cpu().numpy()
         model = TwoCovariance.fit(
             rows, classes, dimensions=s.dimensions, within=s.within, between=self._number("between"), inflate=s.inflate,
-            power=s.power,
+            power=s.power, freedom=freedom,
         )  # fmt: skip
         sums, counts = class_sums(model.read(rows), classes)
         return model.arrays() | {"sums": sums, "counts": counts}

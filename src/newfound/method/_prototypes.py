@@ -115,7 +115,7 @@ class PrototypeMethod(Method):
         return DECIDING[self.settings.dictionary](self.settings)
 
     def teach(self, features: Tensor, targets: Tensor) -> dict[str, np.ndarray]:
-        return self.deciding.teach(features, targets)
+        return self.deciding.teach(features, targets, self.freedom)
 
     def read(self, features: Tensor, known: Known) -> Tensor:
         return self.deciding.read(features, known)
