@@ -316,6 +316,25 @@ def test_overwriting_leaves_nothing_of_the_run_before(fit_tiny, write_folder, tm
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
+def test_a_training_into_the_folder_of_one_under_way_is_refused_and_disturbs_nothing(
+    fit_tiny, pictures, tmp_path, monkeypatch, overwrite
+):
+    data, folder, refused, write = pictures(kinds=2, each=3), tmp_path / "run", [], TensorBoardLog.write
+
+    def second(self, row):
+        write(self, row)
+        with pytest.raises(RunError, match=r"another training is writing to .*run\. Wait until it ends"):
+            fit_tiny(data, out=folder, seed=1, overwrite=overwrite)
+        refused.append(row["epoch"])
+
+    monkeypatch.setattr(TensorBoardLog, "write", second)
+    first = fit_tiny(data, out=folder)
+    assert refused == [1, 2]
+    assert contents(nf.load(folder)) == contents(first)
+    assert not (folder / "training.lock").exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
 def test_a_file_where_the_run_should_go_is_refused(fit_tiny, pictures, tmp_path, overwrite):
     (tmp_path / "run").write_text("mine")
     with pytest.raises(RunError, match="run"):

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import os
 import shutil
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
-from newfound.run_files import FORMAT, check_apart
+from newfound.run_files import FORMAT, check_apart, held
 from newfound.teaching import lessons, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
@@ -100,7 +100,7 @@ def fit(
         DataError: the data cannot be learnt from; MissingFileError if it is not there.
         SettingsError: a name or value that does not exist, or an `out` among the folders of the classes.
         WeightsError: the backbone's weights cannot be had.
-        RunError: `out` holds another run.
+        RunError: `out` holds another run, or another training is writing to it.
         NewfoundError: another process of the same training failed.
     """
     if short is None:
@@ -115,14 +115,18 @@ def fit(
     labelled = load_dataset(data)
     check_trainable(labelled)
     check_apart(out, labelled.source)
-    with together(fabric):
+    with together(fabric), ExitStack() as holding:
         size, crop = best_input(backbone, image_size, preset=preset, images=labelled.items)
         model = backbone_models.create(
             backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop
         )  # fmt: skip
         model.to(fabric.device)
         # Not before there is something to learn from, and with: a slip shall not cost the run that is there.
-        folder = _prepare(out, overwrite) if fabric.is_global_zero else Path(out) if out is not None else None
+        folder = Path(out) if out is not None else None
+        if folder and fabric.is_global_zero:
+            _make(folder)
+            holding.enter_context(held(folder))
+            _clear(folder, overwrite)
         augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
         store = TokenCache(cache)
         encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
@@ -253,12 +257,17 @@ def _threshold(
     return {"value": float(settings.threshold), "rule": "fixed by setting"}
 
 
-def _prepare(out: str | os.PathLike[str] | None, overwrite: bool) -> Path | None:
-    if out is None:
-        return None
-    folder = Path(out)
+def _make(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder} is a file; a run needs a folder.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"the folder {folder} cannot be made: {error.strerror}.") from error
+
+
+def _clear(folder: Path, overwrite: bool) -> None:
+    """Take away what is to be overwritten. Raises RunError if a run is there that is not."""
     if overwrite:
         for name in ("config.json", "checkpoint.safetensors", "skipped.csv"):
             (folder / name).unlink(missing_ok=True)
@@ -266,11 +275,6 @@ def _prepare(out: str | os.PathLike[str] | None, overwrite: bool) -> Path | None
             shutil.rmtree(folder / name, ignore_errors=True)
     if (folder / "config.json").exists():
         raise RunError(f"{folder} already holds a run. Choose another folder, or pass overwrite=True (--overwrite).")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"the folder {folder} cannot be made: {error.strerror}.") from error
-    return folder
 
 
 def _readable(

@@ -6,6 +6,7 @@
     known.safetensors        what the dictionary starts from: the model and sums of evidence, prototypes, or codes
     log.csv, threshold.csv   how training went: a row an epoch, a row whenever the threshold moved
     skipped.csv              images that could not be read, if any
+    training.lock            there while a training writes to the folder
 
 config.json is written last: a folder without it is not a finished run. Nothing in it is ever unpickled.
 """
@@ -16,7 +17,8 @@ import csv
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,33 @@ def check_apart(out: str | os.PathLike[str] | None, source: str) -> None:
     """Raise SettingsError if a run would lie in the folder of its data, where its own folders would become classes."""
     if out is not None and os.path.isdir(source) and Path(out).resolve().is_relative_to(Path(source).resolve()):
         raise SettingsError(f"{out} lies in {source}, whose folders are the classes: choose a folder outside of it.")
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep a folder to one training. The system lets go of it when a process dies: a crash holds nobody up.
+
+    Raises RunError if another training has it.
+    """
+    from filelock import FileLock, Timeout
+
+    path = folder / "training.lock"
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise RunError(
+            f"another training is writing to {folder}. Wait until it ends, or choose another folder."
+        ) from None
+    except (OSError, NotImplementedError):
+        pass  # not every file system can lock, and one that cannot be written to says so when it is
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with suppress(OSError):  # Windows removes no file that is open
+                path.unlink()
+            lock.release()
 
 
 def check_version(folder: Path, config: dict[str, Any]) -> None:

@@ -162,6 +162,7 @@ def test_a_killed_training_goes_on_where_it_stopped(killed_and_whole):
         steps = [row["step"] for row in csv.DictReader(file)]
     assert steps[0] == "-1"
     assert not (root / "killed" / "checkpoint.safetensors").exists()
+    assert not (root / "killed" / "training.lock").exists()
 
 
 def test_a_killed_training_ends_with_the_weights_and_log_of_one_that_was_not(killed_and_whole):
