@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import pty
 import socket
+import subprocess
+import sys
 import threading
 import time
 from functools import partial
@@ -44,6 +47,19 @@ def test_the_news_of_a_sighting_come_after_the_answer(server, picture, monkeypat
     while service.follower.position.sightings == 0 and time.monotonic() < until:
         time.sleep(0.01)
     assert service.follower.position.sightings == 1
+
+
+@pytest.mark.slow
+def test_who_waits_at_a_terminal_is_told_what_for_and_others_read_the_address_first(process, run_folder):
+    process(run_folder).kill()  # whose first line, into a pipe, must have the address
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "newfound", "--threads", "1", "serve", str(run_folder), "--port", "0"]
+    with subprocess.Popen(command, stderr=there) as serving, open(here, errors="replace") as terminal:
+        os.close(there)
+        told = [terminal.readline().rstrip() for _ in range(3)]
+        serving.terminate()
+    assert told[:2] == [f"newfound: loading {run_folder} ...", "newfound: opening its journal ..."]
+    assert told[2].startswith(f"newfound: serving {run_folder} at http://127.0.0.1:")
 
 
 def test_a_file_is_written_whole_into_a_folder_that_was_not_there(tmp_path):

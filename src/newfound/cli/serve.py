@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -42,6 +43,7 @@ def serve(
     uploaded is kept in RUN/images, what is found in the journal. Ctrl-C
     finishes what has been sent and stops.
     """
+    _tell(f"loading {run}")
     try:
         from newfound.service.core import Service
         from newfound.service.server import Server, listen
@@ -55,8 +57,15 @@ def serve(
     settings = Settings(host, token, read_token, prefixes)
     with listen(host, port) as bound:
         loaded = load(run, weights=weights, runtime=runtime, device=device)
+        _tell("opening its journal")
         service = Service(loaded, where_is(run, journal), settings)
         bound.listen()  # who reads the next line can connect at once
         shown = f"[{host}]" if ":" in host else host
         say(f"newfound: serving {run} at http://{shown}:{bound.getsockname()[1]} (Ctrl-C stops)")
         Server(service, port).run(sockets=[bound])
+
+
+def _tell(doing: str) -> None:
+    """A line for who waits at a terminal. Elsewhere the first line has the address, which programs read."""
+    if sys.stderr.isatty():
+        say(f"newfound: {doing} ...")
