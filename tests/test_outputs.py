@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from contextlib import ExitStack
 
 import pytest
 
+from newfound.cli._common import make_streams_usable
 from newfound.errors import DataError, SettingsError
 from newfound.outputs import COLUMNS, Tally, open_output
 
@@ -31,6 +33,25 @@ def write(path, *lines, **options) -> list[str]:
 def test_json_lines_are_the_answers_as_they_are(tmp_path):
     write(tmp_path / "deep" / "found.jsonl", LINE, ERROR)
     assert [json.loads(x) for x in (tmp_path / "deep" / "found.jsonl").read_text().splitlines()] == [LINE, ERROR]
+
+
+def test_json_lines_have_names_as_people_write_them_and_are_read_back_as_they_were(tmp_path):
+    path, name = tmp_path / "found.jsonl", "Kr\u00e4he \U0001f426"
+    # No line may end within a name, and all has to be UTF-8.
+    odd = LINE | {"name": "a\u2028b\x85c\x7fd\ne", "image": "caf\udce9.png"}
+    write(path, LINE | {"name": name}, odd)
+    text = path.read_text(encoding="utf-8")
+    assert name in text
+    assert [json.loads(line) for line in text.splitlines()] == [LINE | {"name": name}, odd]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_json_lines_on_standard_output_are_json_in_any_encoding(monkeypatch, encoding):
+    raw, odd = io.BytesIO(), LINE | {"name": "Kr\u00e4he \U0001f426", "image": "caf\udce9.png"}
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
+    make_streams_usable()
+    write(None, odd)
+    assert json.loads(raw.getvalue().decode(encoding)) == odd
 
 
 @pytest.mark.parametrize("name", ["found.xlsx", "found.TSV"])

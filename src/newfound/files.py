@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,9 @@ from newfound.errors import DataError, MissingFileError, NewfoundError
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
 # Taken for images as well, though they cannot be read: a person who sees pictures must hear of each left out.
 _FOREIGN_SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jp2", ".jxl"})
+
+# What readers may take for the end of a line, and bytes of names that are no text, which would make a file no UTF-8.
+_ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def is_image_path(path: str | os.PathLike[str]) -> bool:
@@ -102,6 +106,16 @@ def new_file(path: Path) -> Iterator[IO[str]]:
     finally:
         with suppress(OSError):  # where not even that can be done, nothing was written
             part.unlink(missing_ok=True)
+
+
+def json_text(value: Any, *, encoding: str | None = "utf-8", indent: int | None = None) -> str:
+    """A value as JSON, with names as people write them, unless it goes where the encoding has not all letters.
+
+    Raises ValueError for NaN and infinities, which JSON does not have.
+    """
+    everything = encoding is None or encoding.replace("-", "").lower() == "utf8"  # None: a text, not a file
+    text = json.dumps(value, ensure_ascii=not everything, allow_nan=False, indent=indent)
+    return _ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def read_json(path: Path) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import re
@@ -19,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from newfound.errors import NewfoundError, SettingsError
-from newfound.files import write_text
+from newfound.files import json_text, write_text
 from newfound.progress import BarReporter, Reporter
 
 FAILED, MISUSED, PARTLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
@@ -181,12 +180,12 @@ def counted(count: int, one: str, many: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+    typer.echo(json_text(value, encoding=sys.stdout.encoding, indent=2))
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write a result to a file. Raises DataError if it cannot be written."""
-    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+    write_text(path, json_text(value, indent=2) + "\n")
 
 
 def print_table(rows: Iterable[Sequence[str]], *, left: int = 1, header: bool = True) -> None:

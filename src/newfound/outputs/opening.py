@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 from newfound.errors import DataError, SettingsError
 from newfound.outputs.parquet import Parquet
@@ -85,7 +86,7 @@ def _text(path: Path, format: str, keep: bool, say: Callable[[str], None]) -> Wr
         if mended := mend_end(path, format):
             say(mended)
         say(f"adding to {path}")
-    mode = "a" if keep else "w"
+    mode: Literal["a", "w"] = "a" if keep else "w"
     file = open(path, mode, encoding="utf-8", errors="surrogateescape", newline="", opener=_at_the_end)  # noqa: SIM115
     return JsonLines(file, path) if format == "jsonl" else Csv(file, path, header=not keep)
 

@@ -6,9 +6,10 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TextIO
 
 from newfound.errors import DataError
+from newfound.files import json_text
 from newfound.outputs.tables import COLUMNS, as_row, csv_line
 
 
@@ -25,7 +26,7 @@ class Writer(Protocol):
 class _Text:
     """A text file that is written line by line; standard output if it has no path."""
 
-    def __init__(self, file: IO[str], path: Path | None = None) -> None:
+    def __init__(self, file: TextIO, path: Path | None = None) -> None:
         self._file, self._path = file, path
 
     def _put(self, text: str) -> None:
@@ -52,7 +53,7 @@ class JsonLines(_Text):
     """One JSON object a line."""
 
     def write(self, line: dict[str, Any]) -> None:
-        self._put(json.dumps(line) + "\n")
+        self._put(json_text(line, encoding=self._file.encoding) + "\n")
 
     @staticmethod
     def is_line(text: str) -> bool:
@@ -66,7 +67,7 @@ class JsonLines(_Text):
 class Csv(_Text):
     """One row an answer, under a header; runners_up and extra are JSON text."""
 
-    def __init__(self, file: IO[str], path: Path | None = None, *, header: bool = True) -> None:
+    def __init__(self, file: TextIO, path: Path | None = None, *, header: bool = True) -> None:
         super().__init__(file, path)
         if header:
             self._put(csv_line(COLUMNS))
