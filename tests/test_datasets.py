@@ -162,8 +162,11 @@ def test_dead_links_are_images_that_cannot_be_read_in_a_folder_as_in_a_table(tmp
 def test_a_folder_without_class_folders_explains_the_layout(tmp_path):
     with pytest.raises(DataError, match="no images; give every class a folder"):
         load_dataset(tmp_path)
-    plant(tmp_path, "1.jpg", "2.jpg", "empty/readme.md")
-    with pytest.raises(DataError, match="2 images but none of them in a class folder; give every class a folder"):
+    plant(tmp_path, "1.jpg", "empty/readme.md")
+    with pytest.raises(DataError, match="1 image but none in a class folder"):
+        load_dataset(tmp_path)
+    plant(tmp_path, "2.jpg")
+    with pytest.raises(DataError, match="2 images but none in a class folder; give every class a folder"):
         load_dataset(tmp_path)
 
 

@@ -321,7 +321,7 @@ def test_a_tail_that_lacks_tensors_is_refused(run_folder):
     tensors.pop("tail.conv_head.weight")
     save_file(tensors, path)
     vouch_for(run_folder, path.name)
-    with pytest.raises(RunError, match="1 tensors are missing"):
+    with pytest.raises(RunError, match="1 tensor is missing"):
         nf.load(run_folder)
 
 

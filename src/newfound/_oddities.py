@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from newfound._words import counted
 from newfound.images import content_of
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ def oddities(data: LabelledImages) -> list[str]:
     """
     found = []
     if data.stray_images:
-        lie = _counted(data.stray_images, "image lies", "images lie")
+        lie = counted(data.stray_images, "image lies", "images lie")
         found.append(f"{lie} in {data.source} beside the class folders and will not be used")
     if data.empty_classes:
-        have = _counted(len(data.empty_classes), "class folder has", "class folders have")
+        have = counted(len(data.empty_classes), "class folder has", "class folders have")
         found.append(f"{have} no image: {_some(data.empty_classes)}")
     if data.dead_links:
-        lead = _counted(len(data.dead_links), "link leads", "links lead")
+        lead = counted(len(data.dead_links), "link leads", "links lead")
         found.append(f"{lead} nowhere in {data.source}, where a class folder could be: {_some(data.dead_links)}")
     paths = [(Path(item), label) for item, label in zip(data.items, data.labels, strict=True) if _is_path(item)]
     if os.path.isdir(data.source) and (inner := _inner_folders(Path(data.source), [path for path, _ in paths])):
@@ -94,10 +95,6 @@ def _contradiction(paths: Iterable[tuple[Path, str]]) -> tuple[tuple[Path, str],
 
 def _is_path(item: object) -> bool:
     return isinstance(item, (str, os.PathLike))
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from PIL import Image
 
 from newfound import hf_datasets
 from newfound._category_labels import label_texts
+from newfound._words import counted
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.files import is_dead_link, is_file_or_dead_link, is_image_path
 from newfound.images import find_images, is_array, open_image
@@ -122,7 +123,7 @@ def load_dataset(source: Any, *, labels: Iterable[Hashable] | None = None) -> La
         raise DataError(f"a {type(source).__name__} without labels is not a labelled data set; {_LAYOUT}")
     items = list(source)
     names = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    return LabelledImages(items, label_texts(names), source=f"the data set of {len(items)} images in memory")
+    return LabelledImages(items, label_texts(names), source=f"the data set of {counted(len(items), 'image')} in memory")
 
 
 def _load_path(path: Path) -> LabelledImages:
@@ -152,7 +153,7 @@ def _load_folder(root: Path) -> LabelledImages:
     dead = tuple(name for name in visible if not is_image_path(name) and is_dead_link(root / name))
     items = [path for paths in found.values() for path in paths]
     if not items:
-        has = f"{stray} images but none of them in a class folder" if stray else "no images"
+        has = f"{counted(stray, 'image')} but none in a class folder" if stray else "no images"
         also = f" ({', '.join(dead[:_NAMED])}: a link that leads nowhere)" if dead else ""
         raise DataError(f"{root} has {has}{also}; {_LAYOUT}")
     labels = label_texts([name for name, paths in found.items() for _ in paths])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from newfound._words import counted
 from newfound.datasets import LabelledImages, drop_unreadable, load_dataset, split_protocol
 from newfound.errors import DataError
 from newfound.evaluation import StreamResult
@@ -108,7 +109,7 @@ def run_demo(
         raise DataError(f"all classes of {images.source} are known, so there is nothing to discover; name fewer.")
     reporter.say(
         f"{len(labelled)} labelled images of {len(labelled.classes)} known classes, then a stream of {len(stream)} "
-        f"with {len(unknown)} unknown ones"
+        f"with {counted(len(unknown), 'unknown one')}"
     )
     run, results = _compare(labelled, stream, Path(out), seed, reporter, {"short": True} | defaults | settings)
     name = Path(images.source).name or images.source
@@ -168,8 +169,9 @@ def _usable(
         say(f"Classes with a single image are left out: {', '.join(single)}.")
         data = data.without_classes(single)
     if len(data.classes) < MIN_CLASSES:
+        has = counted(len(data.classes), "class", "classes")
         raise DataError(
-            f"{data.source} has {len(data.classes)} classes with at least two readable images, but the demo needs "
+            f"{data.source} has {has} with at least two readable images, but the demo needs "
             f"{MIN_CLASSES}: it teaches half of them and hides the others. Give every class a folder of its own."
         )
     return data, notes

@@ -17,6 +17,7 @@ from newfound import backbone as backbone_models
 from newfound import hub
 from newfound import weights as weight_sources
 from newfound._memory import keep_large_allocations
+from newfound._words import counted
 from newfound.cache import TokenCache
 from newfound.devices import AUTO, check_device
 from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsError
@@ -177,7 +178,8 @@ def _restore_backbone(
     state = {k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(parts)}
     wanted = set(backbone.model.state_dict() if config["bundle"] else backbone.tail_state())
     if not wanted <= set(state):
-        raise RunError(f"{folder} does not fit {described['name']}: {len(wanted - set(state))} tensors are missing.")
+        missing = counted(len(wanted - set(state)), "tensor is", "tensors are")
+        raise RunError(f"{folder} does not fit {described['name']}: {missing} missing.")
     try:
         backbone.model.load_state_dict(state, strict=False)
     except RuntimeError as error:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from newfound._words import counted
 from newfound.clip import Towers, checkpoint_of, load_towers
 from newfound.errors import DataError, MissingFileError, NewfoundError, SettingsError
 from newfound.images import open_image
@@ -97,7 +98,7 @@ def read_vocabulary(vocabulary: str | os.PathLike[str] | Iterable[str]) -> list[
         lines = vocabulary
     names = list(dict.fromkeys(name.strip() for name in lines if name.strip()))
     if len(names) < 2:
-        raise DataError(f"{where} holds {len(names)} names; at least two are needed to choose among.")
+        raise DataError(f"{where} holds {counted(len(names), 'name')}; at least two are needed to choose among.")
     return names
 
 

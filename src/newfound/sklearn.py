@@ -219,7 +219,7 @@ class OnTheFlyClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(labels)
         classes, targets = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise DataError(f"all {len(rows)} rows are of one class; two are needed to see how classes differ.")
+            raise DataError("all rows are of one class; two are needed to see how classes differ.")
         features = unit_rows(rows, "feature")
         method, chosen = chosen_method(
             features, targets, dictionary=self.dictionary, threshold=self.threshold, between=self.between,

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from newfound._words import counted
 from newfound.errors import NoBackboneError, SettingsError, WeightsError
 
 RANDOM = "random"
@@ -76,8 +77,9 @@ def load_file(model: nn.Module, path: Path, name: str) -> None:
     missing = [key for key in wanted if key not in state and not key.endswith("num_batches_tracked")]
     wrong = [key for key, value in wanted.items() if key in state and state[key].shape != value.shape]
     if missing or wrong:
-        detail = f"{len(missing)} tensors are missing" + (f" (first: {missing[0]})" if missing else "")
-        detail += f", {len(wrong)} have another shape" + (f" (first: {wrong[0]})" if wrong else "")
+        detail = f"{counted(len(missing), 'tensor is', 'tensors are')} missing"
+        detail += f" (first: {missing[0]})" if missing else ""
+        detail += f", {counted(len(wrong), 'has', 'have')} another shape" + (f" (first: {wrong[0]})" if wrong else "")
         raise WeightsError(f"{path} does not hold weights of {name}: {detail}.")
     model.load_state_dict({key: state[key] for key in wanted if key in state}, strict=False)
 

@@ -316,5 +316,18 @@ def test_another_model_is_refused_until_the_journal_is_carried_to_it(
     assert "already" in invoke("journal", "reencode", kept, other).stderr
 
 
+def test_one_image_that_is_gone_is_not_told_of_as_several(invoke, run, stream, tmp_path):
+    images = Path(shutil.copytree(stream, tmp_path / "stream"))
+    old, new = (Path(shutil.copytree(run, tmp_path / name)) for name in ("old", "new"))
+    for folder in (old, new):
+        (folder / "journal.db").unlink(missing_ok=True)
+    assert invoke("discover", old, images).exit_code == 0
+    gone = next(images.rglob("*.png"))
+    gone.unlink()
+    result = invoke("journal", "reencode", old, new)
+    assert result.exit_code == 3
+    assert f"1 image is gone or has changed, and not encoded; the first: {gone}" in result.stderr
+
+
 def _listed(invoke, run) -> list[dict]:
     return json.loads(invoke("categories", run, "list", "--json").stdout)

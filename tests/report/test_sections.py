@@ -56,6 +56,14 @@ def bold(story, read) -> list[str]:
     return [b["text"] for b in page.all("b", within="td")]
 
 
+@pytest.mark.parametrize("skipped", [1, 2])
+def test_images_that_could_not_be_read_are_so_many_more(make_story, read, skipped):
+    run = make_story().run
+    data = run.config["data"] | {"skipped": skipped}
+    page = read(render(make_story(run=dataclasses.replace(run, config=run.config | {"data": data}))))
+    assert any(f"; {skipped} more could not be read" in cell["text"] for cell in page.all("td"))
+
+
 def test_a_score_is_bold_only_if_it_leads_by_more_than_both_spreads(make_story, read):
     clear = [("x", fixed(0.90, 0.92)), ("y", fixed(0.80, 0.82))]
     close = [("x", fixed(0.90, 0.80)), ("y", fixed(0.84, 0.82))]

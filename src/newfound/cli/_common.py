@@ -174,11 +174,6 @@ def watcher() -> Reporter:
     return BarReporter() if sys.stderr.isatty() else _LineReporter()
 
 
-def counted(count: int, one: str, many: str) -> str:
-    """`1 image`, `2 images`."""
-    return f"{count} {one if count == 1 else many}"
-
-
 def print_json(value: Any) -> None:
     typer.echo(json_text(value, encoding=sys.stdout.encoding, indent=2))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from newfound.cli._common import counted
+from newfound._words import counted
 
 if TYPE_CHECKING:
     from newfound.curator import Curator

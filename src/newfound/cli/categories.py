@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
+from newfound._words import counted
 from newfound.cli import naming
 from newfound.cli._common import (
     AsJson,
     CarefulGroup,
     RunFolder,
     command,
-    counted,
     print_json,
     print_table,
     say,
@@ -133,7 +133,7 @@ def show(
         lines = [sighting.as_dict(sighting.number or 0) for sighting in sightings]
         print_json(found.as_dict() | {"sightings": lines})
         return
-    count = counted(found.count, "image", "images")
+    count = counted(found.count, "image")
     typer.echo(visible(", ".join(filter(None, (f"{found.id} {found.name}: {found.origin}", count, _remark(found))))))
     rows = [("sighting", "image", "score")]
     rows += [(str(s.number), str(s.image or ""), f"{s.score:.3f}") for s in sightings]
@@ -169,7 +169,7 @@ def merge(ctx: typer.Context, categories: Ids) -> None:
     with ctx.obj.open() as curator:
         found = curator.merge(categories)
         alone = curator.last_edit is None
-    count = counted(found.count, "image", "images")
+    count = counted(found.count, "image")
     if alone:
         say(f"nothing to merge: that is category {found.id} ({found.name}) alone, with {count}")
     else:
@@ -181,7 +181,7 @@ def split(ctx: typer.Context, category: Id, images: Images) -> None:
     """Make a new category of some images of one."""
     with ctx.obj.open() as curator:
         found = curator.split(category, named_images(images))
-    say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')}")
+    say(f"category {found.id} ({found.name}) has {counted(found.count, 'image')}")
 
 
 @app.command()
@@ -191,7 +191,7 @@ def move(ctx: typer.Context, category: Id, images: Images) -> None:
         found = curator.move(named_images(images), category)
         changed = curator.last_edit is not None
     if changed:
-        say(f"category {found.id} ({found.name}) has {counted(found.count, 'image', 'images')} now")
+        say(f"category {found.id} ({found.name}) has {counted(found.count, 'image')} now")
     else:
         say(f"nothing changed: a person has put that into category {found.id} ({found.name}) before")
 
@@ -280,4 +280,4 @@ def export(
                 table.writerow((sighting.image, sighting.name, sighting.category, sighting.number, sighting.score))
                 count += 1
     if output is not None:
-        say(f"{counted(count, 'image', 'images')} in {output}")
+        say(f"{counted(count, 'image')} in {output}")

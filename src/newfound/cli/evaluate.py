@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from newfound._words import counted
 from newfound.cli._common import (
     AsJson,
     Device,
@@ -16,7 +17,6 @@ from newfound.cli._common import (
     Seed,
     Threshold,
     TrunkWeights,
-    counted,
     print_json,
     print_table,
     say,
@@ -109,9 +109,9 @@ def _report(
 
 def _print(about: dict[str, Any], result: StreamResult) -> None:
     of = about["data"]
-    old, new = counted(of["old_images"], "image", "images"), counted(of["new_images"], "image", "images")
+    old, new = counted(of["old_images"], "image"), counted(of["new_images"], "image")
     old += f" of {counted(of['old_classes'], 'known class', 'known classes')}"
-    new += f" of {counted(of['new_classes'], 'other', 'others')}"
+    new += f" of {counted(of['new_classes'], 'other')}"
     left_out = f"; {of['skipped']} could not be read" if of["skipped"] else ""
     typer.echo(f"run   {about['run']} ({about['label']}; {about['backbone']}; threshold {about['threshold']:.2f})")
     typer.echo(f"data  {of['source']}: {old} (old), {new} (new){left_out}")

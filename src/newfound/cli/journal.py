@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from newfound._words import counted
 from newfound.cli._common import (
     FAILED,
     PARTLY,
@@ -18,7 +19,6 @@ from newfound.cli._common import (
     CarefulGroup,
     RunFolder,
     TrunkWeights,
-    counted,
     print_json,
     print_table,
     say,
@@ -71,11 +71,11 @@ def verify(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> No
     if as_json:
         print_json(vars(told) | {"fine": told.fine})
     else:
-        played = f"{counted(told.sightings, 'sighting', 'sightings')} and {counted(told.events, 'edit', 'edits')}"
-        wrong = counted(len(told.differences), "difference", "differences")
+        played = f"{counted(told.sightings, 'sighting')} and {counted(told.events, 'edit')}"
+        wrong = counted(len(told.differences), "difference")
         say(f"{played} played again: {'all as the journal says' if told.fine else wrong}")
         if told.skipped:
-            say(f"the first {told.skipped} sightings are taken as they stand: the journal was rebuilt after them")
+            say(f"rebuilt after {counted(told.skipped, 'sighting')}, the journal is taken as it stood then")
         for difference in told.differences[:20]:
             say(f"  {difference}")
     if not told.fine:
@@ -125,9 +125,10 @@ def reencode(
     loaded = load(new_run, weights=weights)
     with opened(run, journal, looking=True) as old, Journal.open(where_is(new_run, to)) as new:
         done = carry(old, new, loaded, watcher())
-        say(f"{counted(done.sightings, 'sighting', 'sightings')} carried to {new.name}")
+        say(f"{counted(done.sightings, 'sighting')} carried to {new.name}")
     if done.missing:
-        say(f"{len(done.missing)} images are gone or have changed and were not encoded, the first: {done.missing[0]}")
+        are = counted(len(done.missing), "image is gone or has", "images are gone or have")
+        say(f"{are} changed, and not encoded; the first: {done.missing[0]}")
         raise typer.Exit(PARTLY)
 
 

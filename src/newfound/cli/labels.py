@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from newfound.cli._common import AsJson, CarefulGroup, RunFolder, counted, print_json, say
+from newfound._words import counted
+from newfound.cli._common import AsJson, CarefulGroup, RunFolder, print_json, say
 from newfound.cli._journal import Actor, Where, curating
 from newfound.labels import FORMATS, export_labels, review_labels
 from newfound.outputs import LINKS
@@ -71,7 +72,7 @@ def export(
         done = export_labels(curator, format, out, ignored=ignored, overwrite=overwrite, options=options)
     if as_json:
         print_json({"things": done.things, "left_out": done.left_out, "notes": done.notes})
-    say(f"{counted(done.things, 'image', 'images')} in {out}")
+    say(f"{counted(done.things, 'image')} in {out}")
     for why, count in done.left_out.items():
         say(f"{counted(count, 'image was', 'images were')} left out: {why}")
     for note in done.notes:
@@ -122,6 +123,6 @@ def import_(
     elif not lines:
         say(f"nothing to change: {counted(review.told, 'image has its label', 'images have their labels')}")
     elif apply:
-        say(f"{counted(len(lines), 'change', 'changes')} made; `newfound categories {run} undo` takes back the last")
+        say(f"{counted(len(lines), 'change')} made; `newfound categories {run} undo` takes back the last")
     else:
-        say(f"{counted(len(lines), 'change', 'changes')}; --apply makes {'it' if len(lines) == 1 else 'them'}")
+        say(f"{counted(len(lines), 'change')}; --apply makes {'it' if len(lines) == 1 else 'them'}")

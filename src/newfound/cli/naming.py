@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from newfound.cli._common import AsJson, counted, print_json, print_table, say, watcher
+from newfound._words import counted
+from newfound.cli._common import AsJson, print_json, print_table, say, watcher
 
 if TYPE_CHECKING:
     from newfound.naming import Proposal

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from newfound._words import counted
 from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, warn
 from newfound.errors import DataError, MissingFileError, SettingsError
 
@@ -74,9 +75,10 @@ def split(
             | {name: _sizes(part, files[name]) for name, part in (("labelled", labelled), ("stream", stream))}
         )
         return
-    others = len(set(stream.classes) - set(labelled.classes))
-    typer.echo(f"{files['labelled']}: {len(labelled)} images of {len(labelled.classes)} known classes")
-    typer.echo(f"{files['stream']}: {len(stream)} images of these and {others} other classes")
+    known = counted(len(labelled.classes), "known class", "known classes")
+    others = counted(len(set(stream.classes) - set(labelled.classes)), "other class", "other classes")
+    typer.echo(f"{files['labelled']}: {counted(len(labelled), 'image')} of {known}")
+    typer.echo(f"{files['stream']}: {counted(len(stream), 'image')} of these and {others}")
     typer.echo("\nnext:")
     typer.echo(command("train", files["labelled"], "--out", "RUN"))
     typer.echo(command("evaluate", "RUN", files["stream"]))

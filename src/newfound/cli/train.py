@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from newfound._words import counted
 from newfound.cli._common import AsJson, Labelled, Seed, command, print_json, say, warn, watcher
 
 if TYPE_CHECKING:
@@ -178,7 +179,8 @@ def _with_promoted(data: str, run: Path, journal: str | None) -> Any:
     with opened(run, journal, looking=True) as found:
         labelled, missing = continued(data, found)
     if missing:
-        warn(f"{len(missing)} promoted images are gone or have changed, the first: {missing[0]}")
+        are = counted(len(missing), "promoted image is gone or has", "promoted images are gone or have")
+        warn(f"{are} changed; the first: {missing[0]}")
     return labelled
 
 

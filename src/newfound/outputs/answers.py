@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from newfound._words import counted
 from newfound.errors import NewfoundError
 from newfound.outputs.sorting import Sorter
 from newfound.outputs.writers import Writer
@@ -72,9 +73,9 @@ class Tally:
 
     def describe(self) -> str:
         """For people, in a line."""
-        parts = [f"{_counted(self.seen_before, 'image')}, all seen before"] if self.seen_before else []
+        parts = [f"{counted(self.seen_before, 'image')}, all seen before"] if self.seen_before else []
         if self.images or not (self.seen_before or self.errors):
-            parts = [f"{_counted(self.images, 'image')}: {self.recognised} in known classes, {self._others()}"]
+            parts = [f"{counted(self.images, 'image')}: {self.recognised} in known classes, {self._others()}"]
             parts += [f"{self.seen_before} seen before"] * bool(self.seen_before)
         if self.errors:
             parts.append(f"{self.errors} could not be read, the first: {self.first_error}")
@@ -92,8 +93,8 @@ class Tally:
         if not others:
             return "none in new categories"
         if len(self.discovered) <= self.new:  # all of those that were met were founded here
-            return f"{others} in {_counted(self.new, 'new category', 'new categories')}"
-        met = _counted(len(self.discovered), "discovered category", "discovered categories")
+            return f"{others} in {counted(self.new, 'new category', 'new categories')}"
+        met = counted(len(self.discovered), "discovered category", "discovered categories")
         return f"{others} in {met}, {self.new} of them new"
 
 
@@ -132,7 +133,3 @@ class Answers:
         self.tally.add_error(error)
         self._writer.write(item.extra | {"image": item.name, "error": error})
         self._done(1)
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"

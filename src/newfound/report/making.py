@@ -31,7 +31,7 @@ def _facts(story: Story) -> list[tuple[str, str]]:
     tuned = f", last {number(backbone['tune_blocks'], 'block')} trained" if config["settings"]["epochs"] else ", frozen"
     taught = f"{number(data['images'], 'image')} of {number(data['classes'], 'class', 'classes')} from {data['source']}"
     if data["skipped"]:
-        taught += f"; {number(data['skipped'], 'more')} could not be read"
+        taught += f"; {data['skipped']:,} more could not be read"
     return [
         ("Method", config["method"]),
         ("Preset", config["preset"]),
