@@ -71,6 +71,8 @@ class CategoryLabels:
 
 def label_column(y: Any, rows: int) -> NDArray[Any]:
     """One label a row, as Python's own values. Raises DataError if there are more or fewer."""
+    if isinstance(y, str | bytes) or not hasattr(y, "__len__"):
+        raise DataError(f"the labels are {y!r}; give one for each row.")
     labels = np.empty(len(y), object)
     labels[:] = y.tolist() if hasattr(y, "tolist") else list(y)
     if len(labels) != rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from newfound._arguments import is_whole, whole
 from newfound._few_images import by_cosines
 from newfound._scenes import Cast, Scene, judged, shown_classes
 from newfound.discovery import Dictionary
@@ -67,8 +67,9 @@ def chosen_method(
     Raises:
         SettingsError: there is no such dictionary, or a setting that it cannot have.
     """
-    if not isinstance(draws, numbers.Integral) or draws < 1:
+    if not is_whole(draws) or draws < 1:
         raise SettingsError(f"draws={draws!r}: classes are hidden a whole number of times, 1 or more.")
+    whole(asked["dimensions"], "dimensions", 1)
     choices, classes = _choices(**asked), int(targets.max()) + 1
     settings, rehearsal = choices[0], None
     if asked["threshold"] is None:

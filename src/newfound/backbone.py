@@ -220,6 +220,8 @@ def check_name(name: str) -> None:
     """Raise SettingsError, with names that are near, if timm has no such model."""
     import timm
 
+    if not isinstance(name, str):
+        raise SettingsError(f"backbone is {name!r}; give the name of a timm model.")
     if not timm.is_model(name):
         close = timm.list_models(f"*{name.split('.')[0]}*")[:5] or _near(name)
         hint = f" Did you mean {', '.join(close)}?" if close else ""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from newfound._arguments import a_path
 from newfound.errors import CacheError, SettingsError
 
 _FORMAT = 2  # raise when the meaning of an entry changes
@@ -38,7 +39,7 @@ class TokenCache:
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, max_bytes: int | None = None) -> None:
-        self.folder = Path(folder) if folder is not None else default_folder()
+        self.folder = a_path(folder, "cache") if folder is not None else default_folder()
         self.max_bytes = max_bytes if max_bytes is not None else _limit_from_environment()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

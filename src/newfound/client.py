@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from newfound._arguments import is_whole, whole, whole_or_none
 from newfound._uploads import Upload, body, requests
 from newfound.datasets import is_finite, iter_source
 from newfound.errors import NewfoundError, SettingsError
@@ -66,6 +67,8 @@ class Client:
         if token and not (token.isascii() and token.isprintable()):
             raise SettingsError("a service's token is printable ASCII text; the one that was given is not.")
         headers = {"X-Newfound": "1"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        if not isinstance(url, str):
+            raise SettingsError(f"{url!r} is no address of a service: give one such as http://127.0.0.1:8460.")
         self.url = url.rstrip("/")
         self.last_edit: int | None = None
         try:
@@ -79,12 +82,12 @@ class Client:
         self, source: Any, *, block: int = _AT_ONCE, again: bool = False
     ) -> list[Sighting] | Iterator[Sighting]:
         """Send images in order to be decided on; see `Discoverer.observe`."""
-        sightings = self._sent("observe", source, block, again)
+        sightings = self._sent("observe", source, whole(block, "block", 1), again)
         return list(sightings) if is_finite(source) else sightings
 
     def predict(self, source: Any, *, block: int = _AT_ONCE) -> list[Sighting] | Iterator[Sighting]:
         """Ask what images would be told as things stand; nothing changes."""
-        sightings = self._sent("predict", source, block)
+        sightings = self._sent("predict", source, whole(block, "block", 1))
         return list(sightings) if is_finite(source) else sightings
 
     def categories(self, *, ignored: bool = True) -> list[Category]:
@@ -98,16 +101,21 @@ class Client:
 
     def sightings(self, category: int | None = None, *, limit: int | None = None) -> list[Sighting]:
         """What the journal holds, in order: all of it, or what belongs to a category now."""
+        limit = whole_or_none(limit, "limit")
         where = "/v1/sightings" if category is None else f"/v1/categories/{_id(category)}/sightings"
         order = "oldest" if category is None else "stream"
         return [_sighting(told, told["image"]) for told in islice(self._pages(where, order=order), limit)]
 
     def rename(self, category: int, name: str) -> Category:
         """Give a category a name of one's own."""
+        if not isinstance(name, str):
+            raise SettingsError(f"a category's name is text, not {name!r}.")
         return self._edited("PATCH", f"/v1/categories/{_id(category)}", {"name": name})
 
     def merge(self, categories: Iterable[int]) -> Category:
         """Make one category of several."""
+        if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
+            raise SettingsError(f"merge needs the ids of several categories, such as [7, 9], not {categories!r}.")
         return self._edited("POST", "/v1/categories/merge", {"categories": [_id(category) for category in categories]})
 
     def split(self, category: int, images: Sighting | int | Iterable[Sighting | int]) -> Category:
@@ -133,7 +141,7 @@ class Client:
             SettingsError: A later edit has to do with the same and has to be taken back first; there is no such edit,
                 or it has been taken back already.
         """
-        undone: dict[str, Any] = self._ask("POST", "/v1/undo", json={} if event is None else {"event": event})
+        undone: dict[str, Any] = self._ask("POST", "/v1/undo", json={} if event is None else {"event": _event(event)})
         return undone
 
     def status(self) -> dict[str, Any]:
@@ -290,6 +298,12 @@ def _id(category: int) -> int:
     if not isinstance(category, Integral):
         raise SettingsError(f"there is no category {category!r}: an id is a whole number.")
     return int(category)
+
+
+def _event(event: int) -> int:
+    if not is_whole(event):
+        raise SettingsError(f"there is no event {event!r}: an edit has a whole number.")
+    return int(event)
 
 
 def _refused(image: Upload, error: str) -> Sighting:

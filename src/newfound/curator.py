@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from newfound._arguments import whole, whole_or_none
 from newfound.datasets import item_name
 from newfound.errors import JournalError, SettingsError
 from newfound.images import content_of
@@ -67,6 +68,7 @@ class Curator:
 
     def sightings(self, category: int | None = None, *, limit: int | None = None, offset: int = 0) -> list[Sighting]:
         """What the journal holds, in order: all of it, or what belongs to a category now."""
+        limit, offset = whole_or_none(limit, "limit"), whole(offset, "offset")
         if category is not None:
             rows = self.keeper.rows(category, limit=limit, offset=offset)
         else:
@@ -76,7 +78,7 @@ class Curator:
 
     def stream(self, *, chunk: int = 1000) -> Iterator[Sighting]:
         """All that the journal holds, in order, as `sightings` gives it, with at most `chunk` in memory at once."""
-        for rows in self.keeper.journal.stream(chunk=chunk, features=False):
+        for rows in self.keeper.journal.stream(chunk=whole(chunk, "chunk", 1), features=False):
             yield from self._told(rows)
 
     def standing(self, sightings: Iterable[Sighting]) -> list[int | None]:
@@ -85,7 +87,10 @@ class Curator:
         Args:
             sightings: what `observe` has given; those with an error have no category.
         """
-        numbers = [sighting.number for sighting in sightings]
+        given = list(sightings) if isinstance(sightings, Iterable) else [sightings]
+        if wrong := [one for one in given if not isinstance(one, Sighting)]:
+            raise SettingsError(f"{wrong[0]!r} is no sighting: give those that `observe` returned.")
+        numbers = [sighting.number for sighting in given]
         now = iter(self.keeper.standing([number for number in numbers if number is not None]))
         return [None if number is None else next(now) for number in numbers]
 
@@ -156,7 +161,7 @@ class Curator:
 
     def events(self, *, limit: int | None = None) -> list[EventRow]:
         """All that happened to categories, oldest first: by people, and by the dictionary itself."""
-        return self.keeper.journal.events(limit=limit)
+        return self.keeper.journal.events(limit=whole_or_none(limit, "limit"))
 
     def propose_names(self, vocabulary: str | os.PathLike[str] | Iterable[str], **options: Any) -> list[Proposal]:
         """Names for discovered categories out of a list of words, by CLIP; changes nothing: `newfound.naming.propose`.

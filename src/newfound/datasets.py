@@ -119,6 +119,8 @@ def load_dataset(source: Any, *, labels: Iterable[Hashable] | None = None) -> La
         return hf_datasets.columns(source)
     if labels is None and isinstance(source, tuple) and len(source) == 2:
         source, labels = source
+    if labels is not None and not isinstance(labels, Iterable):
+        raise DataError(f"the labels are {labels!r}; give one for each image")
     if labels is None or not isinstance(source, Iterable):
         raise DataError(f"a {type(source).__name__} without labels is not a labelled data set; {_LAYOUT}")
     items = list(source)

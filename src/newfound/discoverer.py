@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from newfound._arguments import whole_or_none
 from newfound.curator import EXEMPLARS, Curator, reference
 from newfound.datasets import is_finite, iter_source
 from newfound.discovery import Dictionary
@@ -108,7 +109,7 @@ class Discoverer(Curator):
             again: enter images anew that are in the journal already.
             stop: asked after every block; if it says so, that was the last one.
         """
-        sightings = self._observed(source, block, again, stop)
+        sightings = self._observed(source, whole_or_none(block, "block", 1), again, stop)
         return list(sightings) if is_finite(source) else sightings
 
     def predict(
@@ -120,7 +121,7 @@ class Discoverer(Curator):
         stop: Callable[[], bool] | None = None,
     ) -> list[Sighting] | Iterator[Sighting]:
         """Decide on images against the categories as they are, or with another cut; nothing changes."""
-        sightings = self._predicted(source, block, threshold, stop)
+        sightings = self._predicted(source, whole_or_none(block, "block", 1), threshold, stop)
         return list(sightings) if is_finite(source) else sightings
 
     def _observed(

@@ -17,6 +17,7 @@ from torch import Tensor
 import newfound
 from newfound import backbone as backbone_models
 from newfound import presets
+from newfound._arguments import a_path, whole, whole_or_none
 from newfound._few_images import suited
 from newfound._scenes import with_settings
 from newfound.cache import TokenCache
@@ -103,6 +104,10 @@ def fit(
         RunError: `out` holds another run, or another training is writing to it.
         NewfoundError: another process of the same training failed.
     """
+    whole(seed, "seed")
+    whole(tune_blocks, "tune_blocks", 1)
+    whole_or_none(image_size, "image_size", 1)
+    folder = None if out is None else a_path(out, "out")
     if short is None:
         short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
     resolved = presets.resolve(method, preset, short=short, overrides=settings | {"epochs": epochs})
@@ -122,7 +127,6 @@ def fit(
         )  # fmt: skip
         model.to(fabric.device)
         # Not before there is something to learn from, and with: a slip shall not cost the run that is there.
-        folder = Path(out) if out is not None else None
         if folder and fabric.is_global_zero:
             _make(folder)
             holding.enter_context(held(folder))

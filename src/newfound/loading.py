@@ -16,6 +16,7 @@ from torch import nn
 from newfound import backbone as backbone_models
 from newfound import hub
 from newfound import weights as weight_sources
+from newfound._arguments import a_path
 from newfound._memory import keep_large_allocations
 from newfound._words import counted
 from newfound.cache import TokenCache
@@ -60,6 +61,7 @@ def load(
         WeightsError: the trunk's weights cannot be had.
         SettingsError: there is no such runtime or device here.
     """
+    a_path(folder, "folder")
     device = None if device == AUTO else device
     if device is not None:
         check_device(device)  # rather now than after a download

@@ -95,7 +95,9 @@ def read_vocabulary(vocabulary: str | os.PathLike[str] | Iterable[str]) -> list[
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"{where} cannot be read as text with one name a line: {error}.") from error
     else:
-        lines = vocabulary
+        lines = list(vocabulary) if isinstance(vocabulary, Iterable) else [vocabulary]
+        if wrong := [name for name in lines if not isinstance(name, str)]:
+            raise DataError(f"{wrong[0]!r} is no name: give a file with one a line, or a list of texts.")
     names = list(dict.fromkeys(name.strip() for name in lines if name.strip()))
     if len(names) < 2:
         raise DataError(f"{where} holds {counted(len(names), 'name')}; at least two are needed to choose among.")

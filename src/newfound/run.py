@@ -14,6 +14,7 @@ from safetensors.numpy import save as save_arrays
 from safetensors.torch import save
 
 from newfound import hub, weights
+from newfound._arguments import a_path
 from newfound.datasets import load_dataset
 from newfound.discoverer import Discoverer, Encodes
 from newfound.discovery import Dictionary, events_of, standing
@@ -185,7 +186,7 @@ class Run:
 
     def save(self, folder: str | os.PathLike[str], *, bundle: bool = False) -> Path:
         """Write the run; with `bundle` the trunk too, so that loading needs no other source of weights."""
-        folder = Path(folder)
+        folder = a_path(folder, "folder")
         backbone = self.encoder.backbone
         bundle = bundle or backbone.weights == weights.RANDOM  # a random trunk cannot be had again
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.errors import SettingsError
+from newfound._arguments import whole
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,9 @@ class Decisions:
         """Room for the answers to so many samples, with or without probabilities.
 
         Raises:
-            SettingsError: A negative number of runners-up.
+            SettingsError: A number of runners-up that is none, or negative.
         """
-        if runners_up < 0:
-            raise SettingsError(f"runners_up is how many to report, from 0 up, not {runners_up}")
+        whole(runners_up, "runners_up")
         return cls(
             category=np.empty(samples, np.int64),
             score=np.empty(samples),

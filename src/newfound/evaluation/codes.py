@@ -79,7 +79,10 @@ def own_class(values: list[Any], classes: list[Any]) -> Codes:
 
 def as_array(values: Any) -> NDArray[Any]:
     """An array of values; a tensor may be on any device and want a gradient, of which NumPy takes neither."""
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    try:
+        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    except ValueError as error:  # lists of different lengths
+        raise DataError(f"there must be one value for each sample: {error}") from None
 
 
 def _kind(value: Any) -> type:

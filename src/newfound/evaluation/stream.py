@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from newfound.errors import DataError, SettingsError
+from newfound._arguments import whole
+from newfound.errors import DataError
 from newfound.evaluation.codes import Codes, distinct_values, factorise
 from newfound.evaluation.score import Scores, score
 
@@ -116,8 +117,7 @@ def evaluate_stream(
     answer that is not such a tuple, labels that do not sort where they must, and all that :func:`score`
     refuses.
     """
-    if orders < 1:
-        raise SettingsError(f"orders is {orders}; a stream needs at least one order to be scored in.")
+    whole(orders, "orders", 1)
     codes, classes = factorise(labels, "labels")
     known_labels = distinct_values(known, "known")
     if class_order:
@@ -152,8 +152,7 @@ def stream_order(samples: int, seed: int, k: int) -> NDArray[np.int64]:
 
     Raises :class:`SettingsError` for a negative `seed`.
     """
-    if seed < 0:
-        raise SettingsError(f"seed is {seed}; it must be 0 or more.")
+    whole(seed, "seed")
     return np.random.default_rng([seed, k]).permutation(samples)
 
 

@@ -34,6 +34,8 @@ def person(name: str | None) -> str:
     Raises:
         SettingsError: It is newfound, the actor of what happens by itself: a replay would pass the edits over.
     """
+    if name is not None and not isinstance(name, str):
+        raise SettingsError(f"actor is {name!r}; give the name of a person, as text.")
     if name == NEWFOUND:
         raise SettingsError(f"{NEWFOUND!r} is who changes things by itself; give the name of a person.")
     try:

@@ -23,7 +23,10 @@ def parse(where: str | os.PathLike[str] | None) -> Path | URL | None:
     """A file, a server, or None for memory. Raises JournalError if it is neither, without showing a password."""
     if where is None:
         return None
-    text = os.fspath(where)
+    try:
+        text = os.fsdecode(where)
+    except TypeError:
+        raise JournalError(f"{where!r} is no place for a journal: give a path or a URL.") from None
     if "://" not in text:
         return None if text == ":memory:" else Path(text).absolute()
     help = "give a path, sqlite:///path, or postgresql://user@host/database"

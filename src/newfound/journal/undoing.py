@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from newfound._arguments import is_whole
 from newfound.errors import SettingsError
 from newfound.journal.book import Book, Lookup
 from newfound.journal.reading import Reader
@@ -68,8 +69,8 @@ def to_take_back(reader: Reader, number: int | None = None, by: str | None = Non
         InTheWay: A later edit stands in its way.
         SettingsError: It is no edit, has been taken back or never can be; or there is none.
     """
-    if number is not None and not 0 <= number < reader.position().events:
-        raise SettingsError(f"there is no event {number} in {reader.name}.")
+    if number is not None and not (is_whole(number) and 0 <= number < reader.position().events):
+        raise SettingsError(f"there is no event {number!r} in {reader.name}.")
     undone: dict[int, EventRow] = {}
     later: list[EventRow] = []
     for event in reader.events(since=number or 0, newest_first=True, derived=False):

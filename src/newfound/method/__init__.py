@@ -34,7 +34,7 @@ def methods() -> dict[str, str]:
 
 def get_method(name: str) -> type[Method]:
     """A method by name. Raises SettingsError, with the names there are, if there is none."""
-    if name not in _registry():
+    if not isinstance(name, str) or name not in _registry():
         raise SettingsError(f"there is no method {name!r}; choose one of {', '.join(_registry())}.")
     return _registry()[name]
 
