@@ -402,3 +402,18 @@ def test_only_the_direction_of_a_row_counts(seed, scale):
     other = OnTheFlyClassifier("prototypes", threshold=0.5).fit(X * scale, y)
     stream = rows(range(6), each=2, seed=seed + 1)[0]
     assert model.observe(stream).tolist() == other.observe(stream / scale).tolist()
+
+
+@pytest.mark.parametrize("label", [2**63 - 1, -(2**63), 2**62, 2**63 + 1, 2.0**60])
+def test_numbers_that_leave_no_room_for_those_of_discoveries_are_refused(label):
+    kind = np.float64 if isinstance(label, float) else np.uint64 if label > 2**63 else np.int64
+    with pytest.raises(DataError, match=r"leaves no room for those of discovered categories"):
+        OnTheFlyClassifier("prototypes", threshold=0.5).fit(np.eye(3)[:2], np.array([label, 5], kind))
+
+
+def test_a_number_that_leaves_no_room_is_refused_in_the_stream_too_and_large_ones_are_not():
+    rows = np.eye(4)
+    model = OnTheFlyClassifier("prototypes", threshold=0.5, centre=False).fit(rows[:2], [2**60, 2**60 + 1])
+    with pytest.raises(DataError, match="leaves no room"):
+        model.partial_fit(rows[2:3], [2**63 - 1])
+    assert model.observe(rows[2:]).tolist() == [2**60 + 2, 2**60 + 3]

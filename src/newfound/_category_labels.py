@@ -14,16 +14,22 @@ from newfound.errors import DataError
 
 
 class CategoryLabels:
-    """The label of each category by its id. No two are the same, and none is the label of what fits none."""
+    """The label of each category by its id. No two are the same, and none is the label of what fits none.
+
+    Raises DataError for numbers so large that there may be none for what is discovered.
+    """
 
     def __init__(self, classes: NDArray[Any]) -> None:
         self._numbers = classes.dtype.kind in "iuf"
         self._kind = {"i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_}.get(classes.dtype.kind, object)
+        # Above and below there must be room for labels of what is discovered, of which no two are rounded to the same.
+        self._most = 2**53 if classes.dtype.kind == "f" else 2**62
         self._names: list[Any] = []
         self._ids: dict[Hashable, int] = {}
         self._new: Any = "new"
         self._taught = len(classes)
         for label in classes.tolist():
+            self._check_room(label)
             self._add(label)
         if self._numbers:
             self._new = min(-1, math.ceil(classes.min()) - 1)
@@ -54,6 +60,14 @@ class CategoryLabels:
                 raise DataError(f"the label {label!r} is of another kind than the classes so far, which are {kind}.")
             if label == self._new:
                 raise DataError(f"{label!r} is how rows that fit no category are predicted: name the class otherwise.")
+            self._check_room(label)
+
+    def _check_room(self, label: Any) -> None:
+        if self._numbers and not -self._most < label < self._most:
+            raise DataError(
+                f"the label {label!r} leaves no room for those of discovered categories, which are the numbers above: "
+                f"give numbers between {-self._most} and {self._most}, or texts."
+            )
 
     def _free(self) -> Any:
         if self._numbers:
