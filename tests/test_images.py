@@ -130,6 +130,14 @@ def test_integers_beyond_16_bits_are_scaled_by_their_range():
     assert opened(encoded(deep, "TIFF"))[0, :, 0].tolist() == [0, 128, 255]
 
 
+@pytest.mark.parametrize("compression", [None, "tiff_lzw"])
+def test_a_tiff_of_32_bits_is_scaled_by_its_range_however_small_its_values(compression):
+    counts = Image.fromarray(np.array([[0, 500, 1000]], dtype=np.int32))
+    data = encoded(counts, "TIFF", compression=compression)
+    assert opened(data)[0, :, 0].tolist() == [0, 128, 255]
+    assert opened(Image.open(io.BytesIO(data)))[0, :, 0].tolist() == [0, 128, 255]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -18,6 +18,7 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+_BITS_PER_SAMPLE = 258  # of TIFF's tags
 _FLOAT_SLACK = 1e-3  # resampling overshoots [0, 1] a little
 
 
@@ -40,13 +41,18 @@ def to_rgb(image: Image.Image) -> Image.Image:
 
 def _wide_grey(image: Image.Image) -> np.ndarray:
     values = np.asarray(image)
-    if image.mode == "F" or values.min() < 0 or values.max() > 65535:
+    if image.mode == "F" or _has_32_bits(image) or values.min() < 0 or values.max() > 65535:
         grey = _stretched(values)
     else:  # mode I within 16 bits is how older versions of Pillow open a 16-bit PNG
         grey = _from_16_bits(values)
     if isinstance(transparent := image.info.get("transparency"), int):
         grey[values == transparent] = 255
     return grey
+
+
+def _has_32_bits(image: Image.Image) -> bool:
+    """Whether a TIFF says so. How large its values are does not tell: small ones would be nearly black as 16 bits."""
+    return 32 in getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE, ())
 
 
 def _from_16_bits(values: np.ndarray) -> np.ndarray:

@@ -50,7 +50,8 @@ def open_image(source: Any, *, max_pixels: int | None = None) -> Image.Image:
     ``source`` is a path, encoded bytes, a binary file object (left open and, if it can seek, where it was), a
     PIL image, or an array: H x W or H x W x 1, 3 or 4, of uint8, uint16, bool or floats in [0, 1]. A tensor
     may also be C x H x W. Alpha is laid over white, an animation gives its first frame, EXIF rotation is
-    applied, 16 bits become 8 over their full range, and float images over the range of their finite values.
+    applied, 16 bits become 8 over their full range, and floats and integers of 32 bits, of which nobody knows what is
+    white, over the range of their finite values.
 
     ``max_pixels`` is held against the header before anything is decoded. ``None`` stands for the environment
     variable ``NEWFOUND_MAX_PIXELS`` or, without it, for :data:`MAX_PIXELS`.
