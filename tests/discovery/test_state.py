@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
 import pytest
 
-from newfound.discovery import PrototypeDictionary
+from newfound.discovery import (
+    BayesianDictionary,
+    CodeDictionary,
+    LeaderDictionary,
+    OnlinePrototypes,
+    PrototypeDictionary,
+    RuleDictionary,
+    SignCode,
+)
 from newfound.errors import FeatureError, SettingsError
 
 
@@ -57,6 +66,25 @@ def test_a_copy_goes_its_own_way():
     q.observe(np.random.default_rng(6).standard_normal((10, 12)))
     assert (len(p), p.threshold, p.seen) == (size, 0.6, 90)
     assert len(q) > size
+
+
+KINDS = {
+    "evidence": lambda: BayesianDictionary(np.full(3, 9.0), np.eye(3)[:2] * 40, [8, 8]),
+    "prototypes": lambda: PrototypeDictionary(np.eye(3)[:2], threshold=0.6, update="running"),
+    "rules": lambda: RuleDictionary(np.eye(3)[:2], rule=OnlinePrototypes(), threshold=0.6),
+    "codes": lambda: CodeDictionary([[1, 0, 0], [0, 1, 0]], [0, 1], known=2, coding=SignCode(3), threshold=1.0),
+    "leaders": lambda: LeaderDictionary(np.eye(3)[:2], [0, 1], known=2, threshold=0.6),
+}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda d: d.copy()], ids=["copy", "deepcopy", "own"])
+def test_what_a_copy_of_any_kind_sees_leaves_the_dictionary_as_it_was(make, copied):
+    stream = 9 * np.random.default_rng(6).standard_normal((20, 3))
+    first, expected = make(), make()
+    assert copied(first).observe(stream).created.any()
+    assert (len(first), first.seen) == (2, 0)
+    assert first.observe(stream).category.tolist() == expected.observe(stream).category.tolist()
 
 
 def test_a_state_with_something_missing_is_refused_by_name():

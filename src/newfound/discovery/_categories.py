@@ -268,6 +268,13 @@ class Register(ABC):
         changes. ``x`` and errors are those of :meth:`learn_one`."""
         return int(self.predict(one_row(x)).category[0])
 
+    def __copy__(self) -> Register:
+        return self.copy()  # a shallow one would share the arrays that grow, and each would damage the other
+
+    @abstractmethod
+    def copy(self) -> Register:
+        """An independent dictionary that is the same in every bit."""
+
     @abstractmethod
     def observe(self, features: Any, runners_up: int = 0) -> Decisions:
         """Decides on each reading in turn, and founds a category where none is near enough."""
