@@ -62,6 +62,15 @@ def shared_images(data: LabelledImages, other: LabelledImages) -> list[Path]:
     return found
 
 
+def copies(labelled: LabelledImages, stream: LabelledImages) -> list[str]:
+    """Return a sentence if files of the stream are equal to labelled ones: whoever learns one has seen the other."""
+    both = shared_images(stream, labelled)
+    if not both:
+        return []
+    are = _counted(len(both), "image of the stream is", "images of the stream are")
+    return [f"{are} equal to a labelled one, such as {both[0]}: to be scored on what is new to a run, keep one of each"]
+
+
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 

@@ -278,6 +278,7 @@ def test_images_that_cannot_be_read_are_left_out_and_do_not_lose_the_cell(bench,
         Path(item).write_bytes(b"no picture")
     result = Cell(LTC, 0, setup).measure()
     assert [scores["samples"] for scores in result["scores"]] == [len(stream) - 1] * 2
+    assert result["unread"] == {"labelled": 1, "stream": 1}
     assert result["creation"]["samples"] == 128
 
 

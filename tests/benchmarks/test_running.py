@@ -6,6 +6,8 @@ import csv
 import dataclasses
 import io
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from newfound.benchmarks.running import folder_of, records, run_study
 from newfound.benchmarks.store import Store
 from newfound.benchmarks.studies import STUDIES, Choice, Line, Study, Variant
 from newfound.errors import DataError, SettingsError, WeightsError
+from newfound.progress import Reporter
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {"epochs": 1, "batch_size": 16, "views": 2}
@@ -184,6 +187,32 @@ def test_data_of_ones_own_is_split_by_a_file_of_known_classes(bench, two_lines, 
     assert folder_of(two_lines, Choice(), own, tmp_path).name == (
         f"own-{Path(bench.data).name}-known-test_efficientnet-short-test_efficientnet-1-orders"
     )
+
+
+class Listener(Reporter):
+    """Remembers what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+def test_what_may_not_be_meant_of_data_of_ones_own_is_said_before_anything_is_measured(
+    bench, two_lines, write_folder, tmp_path
+):
+    data = write_folder(tmp_path / "photos", kinds=4, each=4)
+    (data / "kind9").mkdir()
+    for image in sorted((data / "kind0").iterdir()):
+        shutil.copy(image, image.with_name(f"again-{image.name}"))
+    (tmp_path / "known.txt").write_text("kind0\nkind1\n")
+    own = Setup("own", str(data), bench.backbone, weights=bench.weights, known=str(tmp_path / "known.txt"))
+    heard = Listener()
+    run_study(two_lines, own, tmp_path / "out", seeds=[0], measure=False, reporter=heard)
+    empty, copied = heard.said
+    assert empty == "warning: 1 class folder has no image: kind9"
+    assert re.match(r"warning: [1-4] images? of the stream (is|are) equal to a labelled one, such as .*kind0", copied)
 
 
 @pytest.mark.parametrize("seeds", [[], [-1]])

@@ -59,6 +59,12 @@ def test_a_reason_that_several_lines_have_is_told_once():
     assert told.endswith("Not run, or not at every seed: DiffGRE; diffusion (no weights); PHE (it diverged)")
 
 
+def test_the_caption_tells_of_images_that_could_not_be_read():
+    assert "cannot be read" not in table(LTC=[result([0.5], unread={"labelled": 0, "stream": 0})]).caption()
+    told = table(SMILE=[result([0.5])], LTC=[result([0.5], unread={"labelled": 1, "stream": 1200})]).caption()
+    assert "Of these images, 1 labelled and 1,200 streamed ones cannot be read, and are left out." in told
+
+
 def test_the_caption_of_the_latex_stays_a_comment_whatever_the_reason():
     text = Table("a table", COLUMNS, {"LTC": [result([0.5])]}, {"PHE": "it failed:\nno memory"}).latex()
     (comment,) = text.split("\\end{tabular}\n")[1].splitlines()

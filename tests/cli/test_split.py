@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,17 @@ def test_images_that_will_not_be_used_are_told(invoke, paint, tmp_path):
     result = invoke("split", tmp_path / "data", "--out", tmp_path / "split")
     assert result.exit_code == 0
     assert "warning: 1 image lies in" in result.stderr
+
+
+def test_images_on_both_sides_of_a_split_are_told(invoke, paint, tmp_path):
+    for name, colour in (("red", (220, 40, 30)), ("blue", (30, 40, 220))):
+        paint(tmp_path / "data" / name, colour, 4)
+    assert "equal" not in invoke("split", tmp_path / "data", "--out", tmp_path / "a", "--known", "red").stderr
+    for image in sorted((tmp_path / "data" / "red").iterdir()):
+        shutil.copy(image, image.with_name(f"again-{image.name}"))
+    told = invoke("split", tmp_path / "data", "--out", tmp_path / "b", "--known", "red")
+    assert told.exit_code == 0
+    assert "of the stream are equal to a labelled one, such as" in told.stderr
 
 
 def test_the_same_seed_gives_the_same_split(invoke, labelled, tmp_path):

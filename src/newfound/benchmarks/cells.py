@@ -21,13 +21,14 @@ import torch
 
 import newfound
 from newfound import presets
+from newfound._oddities import copies, oddities
 from newfound.backbone import DEFAULT
 from newfound.benchmarks.creation_time import creation_time
 from newfound.benchmarks.data import own_split, protocol_split
 from newfound.benchmarks.oracle import oracle
 from newfound.benchmarks.store import Result
 from newfound.benchmarks.studies import Variant
-from newfound.datasets import LabelledImages, item_name
+from newfound.datasets import LabelledImages, item_name, load_dataset
 from newfound.errors import SettingsError, UnfinishedError, WeightsError
 from newfound.fitting import fit
 from newfound.image_size import own_size
@@ -111,6 +112,11 @@ class Setup:
         if self.known is not None:
             return own_split(self.data, self.known, seed=self.class_seed or 0)
         return protocol_split(self.protocol, self.data, self.class_seed, check=self.check)
+
+    @property
+    def oddities(self) -> list[str]:
+        """What about data of one's own may not be meant, a sentence each; a benchmark's is as published."""
+        return [*oddities(load_dataset(self.data)), *copies(*self.split)] if self.known is not None else []
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -219,6 +225,7 @@ class Cell:
             "share": run.config["share"],
             "threshold_path": [run.threshold_path[i] for i in _few(len(run.threshold_path))],
             "scores": scores, "class_order": by_class,
+            "unread": {"labelled": len(run.skipped), "stream": len(stream) - len(labels)},
             "oracle": oracle(run, features, labels, orders=self.setup.orders, seed=0),
             "creation": creation_time(run, labelled),
             # The rest of a training that was begun before tells nothing of what the whole costs.

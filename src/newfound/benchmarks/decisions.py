@@ -118,6 +118,8 @@ def run_decisions(
     for name in wanted:
         if name not in FEATURES:
             raise SettingsError(f"there are no features of {name!r}; choose among {', '.join(FEATURES)}.")
+    for oddity in setup.oddities:
+        reporter.say(f"warning: {oddity}")
     store = Store(Path(out) / FOLDER)
     for name in wanted:
         for seed in seeds:

@@ -112,6 +112,8 @@ def run_study(
         check_name(name)
     if setup.pipeline and not any(_cell(line, seeds[0], setup).pipeline for line in lines):
         raise SettingsError(f"pipeline={setup.pipeline}: nothing here is created by diffusion.")
+    for oddity in setup.oddities:
+        reporter.say(f"warning: {oddity}")
     store, folder = Store(out), folder_of(study, choice, setup, out)
     if study.kind == "picture":
         cell = _cell(lines[0], seeds[0], setup)

@@ -117,6 +117,14 @@ class Table:
             *seen,
             *self.notes,
         ]
+        unread = {
+            part: max(result.get("unread", {}).get(part, 0) for result in every) for part in ("labelled", "stream")
+        }
+        if any(unread.values()):
+            sentences.append(
+                f"Of these images, {unread['labelled']:,} labelled and {unread['stream']:,} streamed ones cannot be "
+                "read, and are left out."
+            )
         if any("(short)" in result["preset"] for result in every):
             from newfound.presets import SHORT  # here: commands show their help without PyTorch
 

@@ -45,7 +45,7 @@ def split(
     on. All the rest, with every image of the other classes, becomes
     DIR/stream.csv, to evaluate on.
     """  # fmt: skip
-    from newfound._oddities import oddities
+    from newfound._oddities import copies, oddities
     from newfound.benchmarks.splits import known_classes, labelled_fraction
     from newfound.datasets import load_dataset, split_protocol, write_csv
 
@@ -61,6 +61,8 @@ def split(
     names = known_classes(protocol, dataset.classes) if protocol is not None else _names(known, dataset.classes)
     share = labelled_fraction() if fraction is None else fraction
     labelled, stream = split_protocol(dataset, names, fraction=share, seed=seed)
+    for oddity in copies(labelled, stream):
+        warn(oddity)
     if not len(stream):
         raise DataError(f"all {len(dataset)} images of {dataset.source} would be labelled: nothing is left to stream.")
     try:
