@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Decisions]:
     else:
         features, labels, stream = made_up()
     names, targets = np.unique(labels, return_inverse=True)
+    if len(names) < 4 or np.bincount(targets).min() < 4:
+        parser.error("half of the classes are hidden for a rehearsal: give at least 4 classes of 4 samples")
 
     found = {}
     for kind, answer, cuts in (
@@ -75,7 +77,10 @@ def rehearsed(answer: Answer, features: np.ndarray, targets: np.ndarray, cuts: n
     for draw in range(2):
         rng = np.random.default_rng(draw)
         shown = np.sort(rng.permutation(targets.max() + 1)[: (targets.max() + 1) // 2])
-        taught = np.isin(targets, shown) & (rng.random(len(targets)) < 0.5)
+        taught = np.zeros(len(targets), bool)
+        for k in shown:  # half of each, so that none is without a sample
+            of_class = rng.permutation(np.flatnonzero(targets == k))
+            taught[of_class[: len(of_class) // 2]] = True
         order = rng.permutation(np.flatnonzero(~taught))  # the rest is the rehearsal's stream
         classes = np.searchsorted(shown, targets[taught])
         for n, cut in enumerate(cuts):

@@ -94,6 +94,24 @@ def test_own_embeddings_reads_files(embeddings, tmp_path, monkeypatch):
         module.main(["--stream", "new.npy"])
 
 
+def test_own_embeddings_rehearses_on_the_fewest_samples_and_says_how_many_that_are(embeddings, tmp_path, capsys):
+    module, _ = embeddings
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(7, 16))
+    np.save(tmp_path / "new.npy", module.embed(rng, centres[rng.integers(0, 7, 40)]))
+
+    def run(classes: int, each: int) -> dict:
+        labels = np.repeat(np.arange(classes), each)
+        np.savez(tmp_path / "known.npz", features=module.embed(rng, centres[labels]), labels=labels)
+        return module.main(["--labelled", str(tmp_path / "known.npz"), "--stream", str(tmp_path / "new.npy")])
+
+    assert all(len(found.category) == 40 for found in run(4, 4).values())
+    for classes, each in ((3, 9), (6, 3)):
+        with pytest.raises(SystemExit):
+            run(classes, each)
+        assert "give at least 4 classes of 4 samples" in capsys.readouterr().err
+
+
 def test_active_naming_settles_all_that_labels_can_settle_with_the_most_worthwhile_first(
     tmp_path, run_folder, picture, capsys
 ):
