@@ -434,6 +434,7 @@ def test_a_folder_and_a_split_file_of_ones_own_give_the_same_pair(file, text, tm
         ("split.json", "owl", "cannot be read"),
         ("split.txt", "owll", "near: 'owl'"),
         ("split.txt", "\n", "name at least one"),
+        ("split.txt", "owl\n", r"split.txt names one class only \(owl\): at least 2"),
     ],
 )
 def test_a_split_file_that_says_nothing_useful_is_a_data_error(file, text, said, tmp_path):

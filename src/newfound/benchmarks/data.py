@@ -80,9 +80,12 @@ def own_split(data: Any, known: str | os.PathLike[str], *, seed: int = 0) -> Spl
 
     Raises:
         MissingFileError: there is no such file, or no such data.
-        DataError: the file names no class, or one that the data does not have.
+        DataError: the file names fewer than two classes, or one that the data does not have.
     """
-    return split_protocol(load_dataset(data), known_names(Path(known)), fraction=labelled_fraction(), seed=seed)
+    parts = split_protocol(load_dataset(data), known_names(Path(known)), fraction=labelled_fraction(), seed=seed)
+    if len(parts[0].classes) < 2:
+        raise DataError(f"{known} names one class only ({parts[0].classes[0]}): at least 2 known ones are needed.")
+    return parts
 
 
 def check_sizes(name: str, labelled: LabelledImages, stream: LabelledImages, *, official: bool = True) -> None:
