@@ -62,6 +62,22 @@ def test_an_image_with_two_labels_is_told_with_both_places(tmp_path):
     assert f"{tmp_path / 'dog/same.bmp'}, which is equal, is 'dog'" in told
 
 
+def test_all_images_with_two_labels_are_counted_each_once(tmp_path):
+    plant(tmp_path, "cat/1.bmp", "cat/2.bmp", "cat/3.bmp", "dog/1.bmp", "owl/1.bmp")
+    shutil.copy(tmp_path / "cat/1.bmp", tmp_path / "dog/same.bmp")
+    shutil.copy(tmp_path / "cat/1.bmp", tmp_path / "owl/same.bmp")
+    shutil.copy(tmp_path / "cat/2.bmp", tmp_path / "owl/other.bmp")
+    (told,) = oddities(load_dataset(tmp_path))
+    assert told.startswith(f"2 images have two labels; the first: {tmp_path / 'cat/1.bmp'} is 'cat'")
+
+
+def test_classes_that_differ_only_in_capital_letters_are_told(tmp_path):
+    plant(tmp_path, "1.bmp", "2.bmp", "3.bmp")
+    (tmp_path / "a.csv").write_text("1.bmp,Grey Heron\n2.bmp,grey heron\n3.bmp,owl\n")
+    (told,) = oddities(load_dataset(tmp_path / "a.csv"))
+    assert told.endswith("capital letters are taken as different ones: Grey Heron and grey heron")
+
+
 def test_copies_within_a_class_and_images_in_memory_give_no_remark(tmp_path):
     plant(tmp_path, "cat/1.bmp", "dog/1.bmp")
     shutil.copy(tmp_path / "cat/1.bmp", tmp_path / "cat/copy.bmp")

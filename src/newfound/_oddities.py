@@ -39,9 +39,12 @@ def oddities(data: LabelledImages) -> list[str]:
             f"{_some(inner)}, are not told apart; if they are the classes, give the folder right above them, or a CSV "
             "of path,label"
         )
-    if pair := _contradiction(paths):
-        (first, label), (second, other) = pair
-        found.append(f"an image has two labels: {first} is {label!r}, and {second}, which is equal, is {other!r}")
+    if pairs := _contradictions(paths):
+        (first, label), (second, other) = pairs[0]
+        have = "an image has two labels:" if len(pairs) == 1 else f"{len(pairs)} images have two labels; the first:"
+        found.append(f"{have} {first} is {label!r}, and {second}, which is equal, is {other!r}")
+    if twins := _twins(data.classes):
+        found.append(f"classes that differ only in capital letters are taken as different ones: {_some(twins)}")
     return found
 
 
@@ -86,11 +89,12 @@ def _inner_folders(root: Path, paths: Sequence[Path]) -> list[str]:
     return sorted(set().union(*inner.values())) if any(len(folders) > 1 for folders in inner.values()) else []
 
 
-def _contradiction(paths: Iterable[tuple[Path, str]]) -> tuple[tuple[Path, str], tuple[Path, str]] | None:
-    """Two equal images with different labels."""
+def _contradictions(paths: Iterable[tuple[Path, str]]) -> list[tuple[tuple[Path, str], tuple[Path, str]]]:
+    """For each image that is there with different labels, two of its places."""
     sizes = defaultdict[int, list[tuple[Path, str]]](list)
     for path, label in paths:
         sizes[_size(path)].append((path, label))
+    found: dict[bytes, tuple[tuple[Path, str], tuple[Path, str]]] = {}
     for size, alike in sizes.items():
         if not size or len({label for _, label in alike}) == 1:
             continue
@@ -98,8 +102,16 @@ def _contradiction(paths: Iterable[tuple[Path, str]]) -> tuple[tuple[Path, str],
         for path, label in alike:
             content = content_of(path)
             if content is not None and first.setdefault(content, (path, label))[1] != label:
-                return first[content], (path, label)
-    return None
+                found.setdefault(content, (first[content], (path, label)))
+    return list(found.values())
+
+
+def _twins(classes: Iterable[str]) -> list[str]:
+    """Names that are one but for capital letters, as people who type them make."""
+    alike = defaultdict[str, list[str]](list)
+    for name in classes:
+        alike[name.casefold()].append(name)
+    return [" and ".join(names) for names in alike.values() if len(names) > 1]
 
 
 def _is_path(item: object) -> bool:
