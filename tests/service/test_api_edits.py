@@ -29,6 +29,26 @@ def test_a_change_that_says_nothing_or_nonsense_is_refused(seen, body):
     assert answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/move", {"sightings": [True], "category": 0}), ("/v1/move", {"sightings": [1], "category": "0"}),
+     ("/v1/categories/merge", {"categories": [3, "4"]}), ("/v1/categories/merge", {"categories": [3.0, True]}),
+     ("/v1/categories/3/split", {"sightings": ["2"]}), ("/v1/undo", {"event": True})],
+)  # fmt: skip
+def test_what_is_no_number_is_not_taken_for_one(seen, path, body):
+    answer = seen.client.post(path, json=body)
+    assert answer.status_code == 422
+    assert "should be a valid integer" in answer.json()["error"]
+
+
+def test_a_refused_change_is_told_in_words_for_people(seen):
+    def error(**given):
+        return seen.client.patch("/v1/categories/3", headers={"Content-Type": "application/json"}, **given).json()
+
+    assert error(content=b'{"nam') == {"error": "the body is not JSON."}
+    assert error(content=b"{}") == {"error": "the request: give a name, ignored or promoted"}
+
+
 def test_merged_categories_are_found_under_both_ids(filled):
     merged = filled.client.post("/v1/categories/merge", json={"categories": [3, 4]}).json()
     assert (merged["id"], merged["count"]) == (3, 8)

@@ -57,8 +57,10 @@ def answer_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Answer:
         first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return problem(422, "the body is not JSON.")
         where = ".".join(str(step) for step in first["loc"] if step not in ("body", "query", "path"))
-        return problem(422, f"{where or 'the request'}: {first['msg']}")
+        return problem(422, f"{where or 'the request'}: {first['msg'].removeprefix('Value error, ')}")
 
     @app.exception_handler(SettingsError)
     async def refused(_: Request, error: SettingsError) -> Answer:

@@ -6,17 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from newfound.journal.editing import LONGEST_NAME
+
 MOST = 2**53  # a number that every JSON reader keeps whole
 Number = Annotated[int, Field(ge=0, le=MOST)]
 Name = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$"),
 ]
 
 
 class Asked(BaseModel):
-    """What a request may hold, and nothing else."""
+    """What a request may hold, and nothing else: true is no id, though Python would count it as 1."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Rename(Asked):
