@@ -56,8 +56,21 @@ def test_other_bodies_are_refused(quiet, png):
     assert post("/v1/observe", content=b"{", headers={"Content-Type": "application/json"}).status_code == 422
     assert post("/v1/observe", files=[("pictures", png(0, 1))]).status_code == 422
     broken = {"Content-Type": "multipart/form-data; boundary=x"}
-    assert post("/v1/observe", content=b"--x\r\nnonsense", headers=broken).status_code in (400, 422)
+    assert post("/v1/observe", content=b"--x\r\nnonsense", headers=broken).status_code == 422
     assert quiet.get("/v1/status")["sightings"] == 0
+
+
+def test_a_form_that_cannot_be_taken_says_what_it_should_be(quiet, png):
+    def error(form, given="multipart/form-data; boundary=x"):
+        answer = quiet.client.post("/v1/observe", content=form, headers={"Content-Type": given})
+        assert answer.status_code == 422
+        return answer.json()["error"]
+
+    forgotten = b'--x\r\nContent-Disposition: form-data; name="images"\r\n\r\nheron.jpg\r\n--x--\r\n'  # without the @
+    assert "must all be files" in error(forgotten) and "-F images=@" in error(forgotten)
+    assert "the form cannot be read" in error(forgotten, "multipart/form-data")
+    many = quiet.client.post("/v1/observe", files=[("images", png(0, 1))] * 65)
+    assert (many.status_code, "Maximum number of files is 64" in many.json()["error"]) == (422, True)
 
 
 def test_more_images_than_a_request_may_have_are_refused_as_a_whole(quiet, png):

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.exceptions import HTTPException
 
 from newfound.errors import ImageError
 from newfound.service.problems import Problem
@@ -104,14 +104,14 @@ async def read(request: Request, settings: Settings) -> Uploads:
 
 async def _from_form(request: Request, most: int) -> list[Upload]:
     try:
-        async with request.form(max_files=most, max_fields=0) as form:
+        async with request.form(max_files=most, max_fields=most) as form:
             parts = form.getlist("images")
             files = [part for part in parts if isinstance(part, UploadFile)]
             if len(files) != len(form.multi_items()):
-                raise Problem(422, "the form's fields must all be files with the name `images`.")
+                raise Problem(422, "the form's fields must all be files called `images`: curl -F images=@heron.jpg")
             return [Upload(await file.read(), _name(file.filename)) for file in files]
-    except MultiPartException as error:
-        raise Problem(422, f"the form cannot be read: {error.message}") from error
+    except HTTPException as error:  # which Starlette makes of what its parser raises
+        raise Problem(422, f"the form cannot be read: {error.detail}") from error
 
 
 async def _from_json(request: Request, settings: Settings) -> Uploads:
