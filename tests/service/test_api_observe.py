@@ -67,7 +67,7 @@ def test_a_form_that_cannot_be_taken_says_what_it_should_be(quiet, png):
         return answer.json()["error"]
 
     forgotten = b'--x\r\nContent-Disposition: form-data; name="images"\r\n\r\nheron.jpg\r\n--x--\r\n'  # without the @
-    assert "must all be files" in error(forgotten) and "-F images=@" in error(forgotten)
+    assert error(forgotten).endswith("must all be files called `images`: curl -F images=@heron.jpg")
     assert "the form cannot be read" in error(forgotten, "multipart/form-data")
     many = quiet.client.post("/v1/observe", files=[("images", png(0, 1))] * 65)
     assert (many.status_code, "Maximum number of files is 64" in many.json()["error"]) == (422, True)
