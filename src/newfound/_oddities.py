@@ -70,7 +70,7 @@ def copies(labelled: LabelledImages, stream: LabelledImages) -> list[str]:
     both = shared_images(stream, labelled)
     if not both:
         return []
-    are = _counted(len(both), "image of the stream is", "images of the stream are")
+    are = counted(len(both), "image of the stream is", "images of the stream are")
     return [f"{are} equal to a labelled one, such as {both[0]}: to be scored on what is new to a run, keep one of each"]
 
 
