@@ -25,20 +25,21 @@ def watched(start, run, stream, tmp_path_factory):
     folder, journal = place / "in", place / "j.db"
     folder.mkdir()
     red, blue, yellow = ((stream / name / "0.png").read_bytes() for name in ("red", "blue", "yellow"))
+    (folder / "under").mkdir()
+    (folder / "under" / "yellow.png.part").write_bytes(yellow)
     (folder / "red.png").write_bytes(red)
     process = start("discover", run, folder, "--watch", "--settle", "0.2", "--journal", journal)
     answers = [json.loads(process.stdout.readline())]
     (folder / "blue.png").write_bytes(blue[:1000])
-    (folder / "below").mkdir()
-    (folder / "below" / "yellow.png.part").write_bytes(yellow)
-    time.sleep(0.6)  # long enough for half of blue to have settled
-    (folder / "below" / "yellow.png.part").rename(folder / "below" / "yellow.png")
+    (folder / "under" / "yellow.png.part").rename(folder / "under" / "yellow.png")
+    # Later, and later in the order of names: when it is answered, half of blue has been looked at.
     answers.append(json.loads(process.stdout.readline()))
     with (folder / "blue.png").open("ab") as file:
         file.write(blue[1000:])
     answers.append(json.loads(process.stdout.readline()))
     (folder / "half.png").write_bytes(red[:1000])
-    time.sleep(0.6)
+    (folder / "last.png").write_bytes((stream / "red" / "1.png").read_bytes())
+    answers.append(json.loads(process.stdout.readline()))  # so has the half that stays one
     process.send_signal(signal.SIGTERM)
     rest, err = process.communicate(timeout=60)
     return folder, journal, answers, rest, err, process.returncode
@@ -48,7 +49,7 @@ def watched(start, run, stream, tmp_path_factory):
 def test_files_that_arrive_are_answered_once_and_only_when_they_are_whole(watched):
     folder, _, answers, rest, *_ = watched
     told = [os.path.relpath(answer["image"], folder) for answer in answers]
-    assert told == ["red.png", os.path.join("below", "yellow.png"), "blue.png"]
+    assert told == ["red.png", os.path.join("under", "yellow.png"), "blue.png", "last.png"]
     assert not any("error" in answer for answer in answers)
     assert rest == ""
 
@@ -56,7 +57,7 @@ def test_files_that_arrive_are_answered_once_and_only_when_they_are_whole(watche
 def test_sigterm_ends_watching_with_a_summary_and_all_is_in_the_journal(watched, run):
     _, journal, answers, _, err, code = watched
     assert code == 130
-    assert err.startswith("interrupted after 3 images: ")
+    assert err.startswith("interrupted after 4 images: ")
     assert err.rstrip().endswith("; 1 not complete yet")
     with newfound.load(run).discoverer(journal) as kept:
         assert [s.image for s in kept.sightings()] == [answer["image"] for answer in answers]
