@@ -240,6 +240,12 @@ def test_the_same_directions_are_found_whether_there_are_more_samples_or_more_di
     assert np.abs(one.read(features)) == pytest.approx(np.abs(other.read(wide)), abs=1e-3)
 
 
+@pytest.mark.parametrize("targets", [["a", "b"], [0.0, 1.0], [0], [0, -1], [[0], [1]]])
+def test_sums_of_what_is_no_class_are_refused_in_words(targets):
+    with pytest.raises(SettingsError, match="one class number, 0 or more, for each of the 2 features"):
+        class_sums(np.eye(2), targets)
+
+
 def test_its_arrays_make_it_again():
     features, targets = crowds()
     model = TwoCovariance.fit(features, targets)

@@ -144,12 +144,17 @@ class TwoCovariance:
         return cls(**{name: np.asarray(arrays[name], np.float64) for name in names}, power=power)
 
 
-def class_sums(rows: Any, targets: Ints) -> tuple[Float64s, Ints]:
-    """The sum and the number of each class's rows."""
+def class_sums(rows: Any, targets: Any) -> tuple[Float64s, Ints]:
+    """The sum and the number of each class's rows.
+
+    Raises:
+        SettingsError: targets that are not one class number for each row.
+    """
     rows = np.asarray(rows, np.float64)
-    counts = np.bincount(targets)
+    classes = _numbers(targets, len(rows))
+    counts = np.bincount(classes)
     sums = np.zeros((len(counts), rows.shape[1]))
-    np.add.at(sums, targets, rows)
+    np.add.at(sums, classes, rows)
     return sums, counts
 
 
@@ -212,13 +217,18 @@ def check_model(
         raise SettingsError(f"power={power}: a number above 0, or None for what suits the features.")
 
 
-def _classes(rows: Float64s, targets: Any) -> Ints:
+def _numbers(targets: Any, samples: int) -> Ints:
     classes = np.asarray(targets)
-    if classes.shape != (len(rows),) or classes.dtype.kind not in "iu" or classes.min(initial=0) < 0:
+    if classes.shape != (samples,) or classes.dtype.kind not in "iu" or classes.min(initial=0) < 0:
         raise SettingsError(
-            f"targets are one class number, 0 or more, for each of the {len(rows)} features, got {classes.dtype} "
+            f"targets are one class number, 0 or more, for each of the {samples} features, got {classes.dtype} "
             f"{classes.shape}."
         )
+    return classes
+
+
+def _classes(rows: Float64s, targets: Any) -> Ints:
+    classes = _numbers(targets, len(rows))
     there, sizes = np.unique(classes, return_counts=True)
     if there.size and there[-1] >= len(there):
         missing = int(np.flatnonzero(there != np.arange(len(there)))[0])
