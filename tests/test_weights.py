@@ -151,7 +151,7 @@ def test_weights_of_another_model_say_what_does_not_fit(tiny_weights):
 def test_a_tensor_of_another_shape_is_named(tiny_weights, tmp_path):
     state = load_file(tiny_weights("test_vit"))
     save_file(state | {"norm.weight": torch.zeros(65)}, tmp_path / "w.safetensors")
-    with pytest.raises(WeightsError, match=r"1 have another shape \(first: norm.weight\)"):
+    with pytest.raises(WeightsError, match=r"1 has another shape \(first: norm.weight\)"):
         backbone.create("test_vit", weights=str(tmp_path / "w.safetensors"), image_size=32)
 
 

@@ -73,7 +73,7 @@ def test_what_was_taught_and_is_no_longer_there_is_no_hindrance(invoke, run, str
 def test_an_image_with_two_labels_gets_a_warning(invoke, run, paint, tmp_path):
     (first, *_), (second, *_) = (paint(tmp_path / "data" / name, (9, 9, 9), 2) for name in ("red", "other"))
     result = invoke("evaluate", run, tmp_path / "data", "--orders", "1")
-    assert "warning: an image has two labels" in result.stderr
+    assert "warning: 2 images have two labels; the first:" in result.stderr
     assert str(first) in result.stderr
     assert str(second) in result.stderr
 

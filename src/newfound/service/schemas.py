@@ -6,13 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from newfound.journal.editing import LONGEST_NAME
-
 MOST = 2**53  # a number that every JSON reader keeps whole
 Number = Annotated[int, Field(ge=0, le=MOST)]
 Name = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$"),
 ]
 
 
