@@ -54,6 +54,14 @@ def test_categories_are_told_with_counts_times_and_exemplars(seen):
     assert new1["origin"] == "discovered"
 
 
+def test_names_with_numbers_are_listed_in_the_order_of_the_numbers(filled):
+    discovered = [c["id"] for c in filled.get("/v1/categories", origin="discovered")["items"]]
+    for category, name in zip(discovered, ("Heron 10", "heron 9"), strict=True):
+        filled.client.patch(f"/v1/categories/{category}", json={"name": name}).raise_for_status()
+    names = [c["name"] for c in filled.get("/v1/categories", sort="name", q="heron")["items"]]
+    assert names == ["heron 9", "Heron 10"]
+
+
 @pytest.mark.parametrize("sort", ["newest", "size", "name", "doubt", "id"])
 def test_pages_of_categories_put_together_are_the_whole_list(seen, sort):
     whole = seen.get("/v1/categories", sort=sort)["items"]

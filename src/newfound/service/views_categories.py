@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
@@ -17,12 +18,19 @@ NEIGHBOURS = 8
 _BINS = 20
 _SAMPLE = 2000  # sightings that a histogram is made of, the newest
 _EVENTS = 20
+_DIGITS = 20  # of a number in a name, when names are sorted
+
+
+def _in_order(name: str) -> str:
+    """A name such that new-2 comes before new-10."""
+    return re.sub("[0-9]+", lambda digits: digits[0].zfill(_DIGITS), name.casefold())
+
 
 # What a list is sorted by; ids break ties, so that a cursor is a place between two categories.
 SORTS: dict[str, tuple[type, Callable[[dict[str, Any]], Any]]] = {
     "newest": (int, lambda category: -category["id"]),
     "size": (int, lambda category: -category["count"]),
-    "name": (str, lambda category: category["name"].casefold()),
+    "name": (str, lambda category: _in_order(category["name"])),
     "doubt": (float, lambda category: -1.0 if category["doubt"] is None else -1.0 - category["doubt"]),
     "id": (int, lambda category: category["id"]),
 }
