@@ -49,6 +49,13 @@ def test_a_refused_change_is_told_in_words_for_people(seen):
     assert error(content=b"{}") == {"error": "the request: give a name, ignored or promoted"}
 
 
+def test_a_refused_change_says_nothing_of_where_the_journal_lies(seen):
+    answers = [seen.client.post("/v1/move", json={"sightings": [10**6], "category": 0}),
+               seen.client.post("/v1/undo", json={"event": 10**6})]  # fmt: skip
+    told = [answer.json()["error"] for answer in answers]
+    assert told == ["there is no sighting 1000000 in the journal.", "there is no event 1000000 in the journal."]
+
+
 def test_merged_categories_are_found_under_both_ids(filled):
     merged = filled.client.post("/v1/categories/merge", json={"categories": [3, 4]}).json()
     assert (merged["id"], merged["count"]) == (3, 8)

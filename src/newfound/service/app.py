@@ -34,7 +34,7 @@ def create_app(service: Service) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    answer_problems(app)
+    answer_problems(app, service.journal.name)
     for router in (
         routes_images.routes(service, service.settings),
         routes_categories.routes(service),

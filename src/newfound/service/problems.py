@@ -43,8 +43,15 @@ def unexpected(error: Exception) -> Answer:
     return problem(500, f"unexpected {type(error).__name__}; the log of the service says more.")
 
 
-def answer_problems(app: FastAPI) -> None:
-    """Let every error that is known of be answered in the same shape; the others get as far as the guard."""
+def answer_problems(app: FastAPI, place: str) -> None:
+    """Let every error that is known of be answered in the same shape; the others get as far as the guard.
+
+    Args:
+        place: what errors call the journal: its path, which is nothing to a client.
+    """
+
+    def without_path(error: Exception) -> str:
+        return str(error).replace(place, "the journal")
 
     @app.exception_handler(Problem)
     async def told(_: Request, error: Problem) -> Answer:
@@ -64,18 +71,18 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(SettingsError)
     async def refused(_: Request, error: SettingsError) -> Answer:
-        return problem(422, str(error))
+        return problem(422, without_path(error))
 
     @app.exception_handler(InTheWay)
     async def in_the_way(_: Request, error: InTheWay) -> Answer:
-        return problem(409, str(error))
+        return problem(409, without_path(error))
 
     @app.exception_handler(ImageError)
     @app.exception_handler(DataError)
     async def unusable(_: Request, error: Exception) -> Answer:
-        return problem(422, str(error))
+        return problem(422, without_path(error))
 
     @app.exception_handler(JournalError)
     async def journal(_: Request, error: JournalError) -> Answer:
         log.error("%s", error)
-        return problem(503, str(error), {"Retry-After": "5"})
+        return problem(503, without_path(error), {"Retry-After": "5"})
