@@ -184,6 +184,22 @@ def test_the_thumbnail_of_a_crop_shows_what_is_inside_its_box(server, tmp_path):
     assert server.client.get(f"/v1/sightings/{told.number}/image").status_code == 200
 
 
+def test_a_picture_is_never_that_of_a_file_that_was_overwritten_since(server, png, tmp_path):
+    file = tmp_path / "camera.png"
+    file.write_bytes(png(0, 1))
+    crop = Crop(str(file), Box(0.0, 0.0, 0.5, 1.0))
+    with Image.open(file) as opened:
+        told = server.service.discoverer.observe([file, crop, opened])
+    assert [s.number for s in told] == [0, 1, 2]
+    for number in range(3):
+        assert server.client.get(f"/v1/sightings/{number}/image").status_code == 200
+    file.write_bytes(png(3, 1))
+    for number in range(3):
+        for kind in ("thumbnail", "image"):
+            assert server.client.get(f"/v1/sightings/{number}/{kind}").status_code == 404
+    assert not list((tmp_path / "thumbnails").rglob("*.jpg"))
+
+
 def test_no_picture_is_fetched_from_elsewhere(server, png):
     server.observe(png(0, 1)).raise_for_status()
     (row,) = server.service.journal.sightings([0])

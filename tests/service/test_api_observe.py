@@ -95,6 +95,22 @@ def test_an_uploaded_image_is_kept_once_by_its_content(server, png, tmp_path):
     assert kept[0].parent.name == kept[0].name[:2]
 
 
+@pytest.mark.parametrize("where", ["elsewhere", "kept here"])
+def test_an_upload_is_answered_for_its_own_bytes_though_its_file_was_overwritten(server, png, tmp_path, where):
+    if where == "elsewhere":
+        file = tmp_path / "camera.png"
+        file.write_bytes(png(0, 1))
+        server.service.discoverer.observe([file])
+    else:
+        server.observe(png(0, 1)).raise_for_status()
+        (file,) = (tmp_path / "images").rglob("*.png")
+    file.write_bytes(png(3, 1))
+    (told,) = server.observe(png(0, 1)).json()["sightings"]
+    assert (told["number"], told["category"], told["repeated"]) == (0, 0, True)
+    kept = (tmp_path / "images").rglob("*.png")
+    assert [path.read_bytes() for path in kept] == [png(0, 1)]
+
+
 def test_a_key_gives_the_same_answer_again(server, png, as_json):
     body, key = as_json(png(3, 1)) | {"again": True}, {"Idempotency-Key": "k1"}
     first = server.client.post("/v1/observe", json=body, headers=key)

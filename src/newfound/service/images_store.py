@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
+from PIL import Image
+
 from newfound.crops import Crop, crop_at
 from newfound.errors import DataError, ImageError, MissingFileError
 from newfound.files import put_in_place, sync_folder
-from newfound.images import content_hash, thumbnail
+from newfound.images import content_hash, content_of, thumbnail
 from newfound.journal import Journal
 from newfound.journal.rows import SightingRow, as_path
 
@@ -47,25 +49,30 @@ class ImageStore:
             row = seen.get(bytes.fromhex(digest))
             there = None if row is None else self.file_of(row)
             path = there or self._folder(digest) / f"{digest}{_SEPARATOR}{safe_name(name, data)}"
-            fresh = not path.exists()
+            fresh = there is None and not _holds(path, bytes.fromhex(digest))
             if fresh:
                 _write(path, data)
             kept.append((path, fresh))
         return kept
 
     def file_of(self, row: SightingRow) -> Path | None:
-        """Where the image of a sighting is now: where the journal says, or here if the run was moved; else None."""
-        if row.image is not None and "://" not in row.image and (path := Path(as_path(row.image))).is_file():
-            return path
+        """Where the image of a sighting is now: where the journal says, or here if the run was moved; else None.
+
+        A file that has been overwritten since is another image.
+        """
+        there = _local(row)
+        if there is not None and (_holds(Path(there), row.content) or _pictures(Path(there), row.content)):
+            return Path(there)
         if row.content is None:
             return None
-        digest = row.content.hex()
-        return next(iter(self._folder(digest).glob(f"{digest}{_SEPARATOR}*")), None)
+        kept = self._folder(row.content.hex()).glob(f"{row.content.hex()}{_SEPARATOR}*")
+        return next((path for path in kept if _holds(path, row.content)), None)
 
     def source_of(self, row: SightingRow) -> Path | Crop | None:
         """What the picture of a sighting is made from: a part of a file here, where its image is one; else its file."""
-        local = as_path(row.image) if row.image is not None and "://" not in row.image else None  # nothing is fetched
-        return crop_at(local) or self.file_of(row)
+        crop = crop_at(_local(row))
+        same = crop is not None and row.content in (None, content_of(crop))
+        return crop if same else self.file_of(row)
 
     def small(self, row: SightingRow, size: int) -> bytes | None:
         """A JPEG that fits `size` pixels, made on first use; None if the image is gone or cannot be read."""
@@ -125,6 +132,27 @@ def shown_name(image: str | None) -> str | None:
     name = image.rstrip("/").rpartition("/")[2]
     digest, separator, rest = name.partition(_SEPARATOR)
     return rest if separator and re.fullmatch(r"[0-9a-f]{32}", digest) else name
+
+
+def _local(row: SightingRow) -> str | None:
+    """What the journal calls an image, if that is a name on this machine: nothing is fetched to be shown."""
+    return None if row.image is None or "://" in row.image else as_path(row.image)
+
+
+def _holds(path: Path, content: bytes | None) -> bool:
+    """Whether a file is there and has this content; any has, where none is known."""
+    return path.is_file() and content in (None, content_of(path))
+
+
+def _pictures(path: Path, content: bytes | None) -> bool:
+    """Whether a program that opened this file itself, and passed the picture on, has passed on this content."""
+    if not path.is_file():
+        return False
+    try:
+        with Image.open(path) as image:
+            return content_of(image) == content
+    except Exception:  # Pillow raises whatever its decoders do
+        return False
 
 
 def _write(path: Path, data: bytes, *, durable: bool = True) -> None:
