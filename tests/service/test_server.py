@@ -71,6 +71,24 @@ def test_a_file_is_written_whole_into_a_folder_that_was_not_there(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_disk_that_is_full_is_no_fault_of_the_images_and_no_path_is_told(server, png, tmp_path):
+    (tmp_path / "images").write_bytes(b"in the way of the folder")
+    answer = server.observe(png(3, 1), headers={"Idempotency-Key": "k1"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert str(tmp_path) not in answer.text
+    assert "disk" in answer.json()["error"]
+    assert server.get("/v1/status")["sightings"] == 0
+    (tmp_path / "images").unlink()
+    assert server.observe(png(3, 1), headers={"Idempotency-Key": "k1"}).json()["sightings"][0]["number"] == 0
+
+
+def test_a_small_copy_that_cannot_be_kept_is_shown_all_the_same(server, png, tmp_path):
+    server.observe(png(3, 1)).raise_for_status()
+    (tmp_path / "thumbnails").write_bytes(b"in the way of the folder")
+    answer = server.client.get("/v1/sightings/0/thumbnail")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_file_that_cannot_be_written_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, step):
     path = tmp_path / "photo.jpg"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,12 +20,18 @@ from newfound.images import content_hash, content_of, thumbnail
 from newfound.journal import Journal
 from newfound.journal.rows import SightingRow, as_path
 
+log = logging.getLogger("newfound.service")
+
 SIZES = (160, 320, 640)
 _WHOLE = 4096  # pixels of the longer side of what is shown in place of an original
 _SEPARATOR = "--"  # between the content's hash and the name that a client gave
 _NAME = 60
 _ENDINGS = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"BM": ".bmp", b"RIFF": ".webp",
             b"II*\0": ".tif", b"MM\0*": ".tif"}  # fmt: skip
+
+
+class NotKept(DataError):
+    """Images cannot be written to the disk of the service: it is full, or may not be written to."""
 
 
 class ImageStore:
@@ -40,7 +48,7 @@ class ImageStore:
         """Write images that are not there yet to disk; returns their files, and which were written now.
 
         Raises:
-            DataError: The disk is full, or may not be written to.
+            NotKept: The disk is full, or may not be written to.
         """
         hashes = [content_hash(data) for data, _ in images]
         seen = self._journal.find({bytes.fromhex(digest) for digest in hashes})
@@ -80,11 +88,14 @@ class ImageStore:
         if row.content is not None:
             digest = row.content.hex()
             cached = self.thumbnails / f"{size:d}" / digest[:2] / f"{digest}.jpg"
-            if cached.is_file():
+            with suppress(OSError):
                 return cached.read_bytes()
         data = self._scaled(row, size)
         if data is not None and cached is not None:
-            _write(cached, data, durable=False)
+            try:
+                _write(cached, data, durable=False)
+            except NotKept as error:  # it can be shown all the same
+                log.warning("%s", error)
         return data
 
     def whole(self, row: SightingRow) -> bytes | None:
@@ -156,7 +167,7 @@ def _pictures(path: Path, content: bytes | None) -> bool:
 
 
 def _write(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write a file whole or not at all; what is durable is on the disk afterwards."""
+    """Write a file whole or not at all; what is durable is on the disk afterwards. Raises NotKept if it cannot be."""
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         file = _new_file(part)
@@ -172,7 +183,7 @@ def _write(path: Path, data: bytes, *, durable: bool = True) -> None:
             part.unlink()
             raise
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+        raise NotKept(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _new_file(path: Path) -> IO[bytes]:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from newfound.errors import DataError, ImageError, JournalError, SettingsError
 from newfound.journal.undoing import InTheWay
+from newfound.service.images_store import NotKept
 
 log = logging.getLogger("newfound.service")
 
@@ -81,6 +82,12 @@ def answer_problems(app: FastAPI, place: str) -> None:
     @app.exception_handler(DataError)
     async def unusable(_: Request, error: Exception) -> Answer:
         return problem(422, without_path(error))
+
+    @app.exception_handler(NotKept)
+    async def not_kept(_: Request, error: NotKept) -> Answer:
+        log.error("%s", error)
+        message = "the service cannot write to its disk, so that nothing was entered; its log says more."
+        return problem(503, message, {"Retry-After": "5"})
 
     @app.exception_handler(JournalError)
     async def journal(_: Request, error: JournalError) -> Answer:
