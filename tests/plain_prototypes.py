@@ -184,3 +184,22 @@ def assert_same_state(a, b):
             assert a[name].tobytes() == b[name].tobytes()
         else:
             assert a[name] == b[name]
+
+
+def kind_of(name: str, rng: np.random.Generator, rows: int, dimension: int) -> np.ndarray:
+    """Unit rows: in clusters, anywhere, in copies, tied in many ways, or made to be nearly as near as the nearest."""
+    anywhere = rng.standard_normal((rows, dimension))
+    centres = rng.standard_normal((max(2, rows // 20), dimension))
+    made = {
+        "random": anywhere,
+        "clustered": centres[rng.integers(0, len(centres), rows)] + 0.3 * anywhere,
+        "duplicated": anywhere[rng.integers(0, rows // 4 + 1, rows)],
+        "tied": rng.integers(-1, 2, (rows, dimension)) + np.eye(dimension)[rng.integers(0, dimension, rows)] * 0.5,
+        "adversarial": centres[0] + 1e-6 * anywhere,
+        "flat": anywhere * 0.3 ** np.arange(dimension),
+    }[name]
+    made[~made.any(axis=1)] = 1.0
+    return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+
+
+KINDS = ["random", "clustered", "duplicated", "tied", "adversarial", "flat"]

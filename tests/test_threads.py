@@ -25,13 +25,20 @@ def test_what_the_environment_says_counts(given, expected, monkeypatch):
     assert os.environ.get("GOMP_SPINCOUNT") == expected
 
 
-def test_the_command_says_so_before_pytorch_is_loaded():
+@pytest.mark.parametrize(("given", "expected"), [({}, "4"), ({"OPENBLAS_THREAD_TIMEOUT": "20"}, "20")])
+def test_threads_of_numpy_wait_briefly_too(given, expected, monkeypatch):
+    monkeypatch.setattr(os, "environ", dict(given))
+    spin_briefly()
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == expected
+
+
+def test_the_command_says_so_before_numpy_and_pytorch_are_loaded():
     code = (
         "import os, sys\n"
         "from newfound import _threads, cli\n"
         "said = _threads.spin_briefly\n"
         "def spin_briefly():\n"
-        "    print('torch' in sys.modules)\n"
+        "    print(bool({'torch', 'numpy'} & set(sys.modules)))\n"
         "    said()\n"
         "cli.spin_briefly = spin_briefly\n"
         "sys.argv = ['newfound', '--version']\n"

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_prototypes import (
+    KINDS,
     assert_same_state,
     check_against_the_plain_loop,
     join,
+    kind_of,
     streams,
     variants,
     with_wrong_products,
@@ -53,25 +55,6 @@ def wrong_pairs(seed: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_filter, "paired", paired)
         yield
-
-
-def kind_of(name: str, rng: np.random.Generator, rows: int, dimension: int) -> np.ndarray:
-    """Unit rows: in clusters, anywhere, in copies, tied in many ways, or made to be nearly as near as the nearest."""
-    anywhere = rng.standard_normal((rows, dimension))
-    centres = rng.standard_normal((max(2, rows // 20), dimension))
-    made = {
-        "random": anywhere,
-        "clustered": centres[rng.integers(0, len(centres), rows)] + 0.3 * anywhere,
-        "duplicated": anywhere[rng.integers(0, rows // 4 + 1, rows)],
-        "tied": rng.integers(-1, 2, (rows, dimension)) + np.eye(dimension)[rng.integers(0, dimension, rows)] * 0.5,
-        "adversarial": centres[0] + 1e-6 * anywhere,
-        "flat": anywhere * 0.3 ** np.arange(dimension),
-    }[name]
-    made[~made.any(axis=1)] = 1.0
-    return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
-
-
-KINDS = ["random", "clustered", "duplicated", "tied", "adversarial", "flat"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.discovery import _torch
 from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Ints
 
+_FEW = 64  # rows
 _BELOW_ALL = -2.0  # below every product of unit rows, above the -inf of entries that do not count
 
 
 def products(a: Float32s, b: Float32s, out: Float32s | None = None) -> Float32s:
-    """The inner products of all rows of ``a`` with all rows of ``b``, in whatever order suits the library."""
+    """The inner products of all rows of ``a`` with all rows of ``b``, in whatever order suits the library.
+
+    Where PyTorch is at work, it is asked: the threads of two libraries are in each other's way.
+    """
+    if out is None and len(a) >= _FEW and _torch.loaded() is not None:
+        return np.asarray((_torch.tensor(a) @ _torch.tensor(b).T).numpy())
     return np.matmul(a, b.T, out=out)
 
 
@@ -31,7 +41,7 @@ def bound(dimension: int) -> float:
     return errors / (1.0 - errors) * (1.0 + UNIT_TOLERANCE) ** 2
 
 
-def reaching(values: Float32s, limits: Float32s) -> tuple[Ints, Ints]:
+def reaching(values: NDArray[Any], limits: NDArray[Any]) -> tuple[Ints, Ints]:
     """The rows and columns of the ``values`` ``[n, m]`` that reach their row's limit, row by row."""
     # Looked for in one dimension, which takes a small part of the time that two take.
     rows, columns = np.divmod(np.flatnonzero(values >= limits[:, None]), max(1, values.shape[1]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from newfound.discovery import _filter
 from newfound.discovery._exact import Float32s, Float64s, Ints
@@ -27,6 +29,20 @@ class Found:
     rows: Ints
     products: Float32s
     cuts: Float64s
+
+    @classmethod
+    def of_pairs(cls, samples: Ints, rows: Ints, products: Float32s, cuts: Float64s) -> Found:
+        """From pairs of samples (ascending) and rows."""
+        counts = np.bincount(samples, minlength=len(cuts))
+        return cls(in_columns(samples, counts, rows, -1), in_columns(samples, counts, products, -np.inf), cuts)
+
+
+def in_columns(samples: Ints, counts: Ints, values: NDArray[Any], nothing: float) -> NDArray[Any]:
+    """Values of samples (ascending, so many each), a row a sample, filled up with ``nothing``."""
+    places = np.arange(len(samples)) - np.repeat(np.cumsum(counts) - counts, counts)
+    table = np.full((len(counts), counts.max(initial=0)), nothing, values.dtype)
+    table[samples, places] = values
+    return table
 
 
 class Best:
@@ -99,15 +115,10 @@ class Held:
 
     def found(self, best: Best) -> Found:
         """All that still matters."""
-        counts = self.drop(best)
+        self.drop(best)
         ((samples, rows, products),) = self._triples
         order = np.argsort(samples, kind="stable")
-        places = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-        shape = len(counts), int(counts.max())
-        found = Found(np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32), best.cuts())
-        found.rows[samples[order], places] = rows[order]
-        found.products[samples[order], places] = products[order]
-        return found
+        return Found.of_pairs(samples[order], rows[order], products[order], best.cuts())
 
 
 def sweep(samples: Float32s, prototypes: Float32s, k: int, lane: int, most: int = MOST_HELD) -> Found:

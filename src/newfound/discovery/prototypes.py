@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from newfound.discovery._categories import Categories
+from newfound.discovery._coarse import Coarse
 from newfound.discovery._edits import Given, Moves
-from newfound.discovery._exact import Float32s, direction
+from newfound.discovery._exact import Float32s, Ints, direction
 from newfound.discovery._features import cosine, unit_rows
-from newfound.discovery._found import sweep
+from newfound.discovery._found import Found, sweep
 from newfound.discovery._merging import add_in_order, by_row, mutual_nearest, sum_in_order
 from newfound.discovery._pruning import Pruning
 from newfound.discovery._rows import Rows
@@ -46,7 +47,9 @@ class PrototypeDictionary(Vectors):
       Everywhere else the canonical values of all prototypes within reach are computed and compared.
 
     - *Of many prototypes, most are left out.* Upper bounds of their similarities, with all rounding paid for, rule
-      out those that cannot be among the nearest (:class:`newfound.discovery._outline.Outline` has the proof).
+      out those that cannot be among the nearest: from an outline of clusters
+      (:class:`newfound.discovery._outline.Outline` has the proof) or, where PyTorch is loaded and the processor
+      multiplies bytes fast, from codes of a byte an entry (:class:`newfound.discovery._coarse.Coarse`).
 
     So no answer depends on how a product was rounded, and grouping samples into products changes nothing.
 
@@ -108,7 +111,7 @@ class PrototypeDictionary(Vectors):
         self._seen = 0
         self._categories = Categories(len(rows))
         self._prototypes = Rows(rows)
-        self._pruning = Pruning()  # follows from the prototypes, so it is no part of the state
+        self._pruning, self._coarse = Pruning(), Coarse()  # both follow from the prototypes: they are no state
         self._sums = Rows(np.empty((0, rows.shape[1])))  # of discovered categories, if they are running
 
     def observe(self, features: Any, runners_up: int = 0) -> Decisions:
@@ -129,7 +132,7 @@ class PrototypeDictionary(Vectors):
             part = slice(start, start + len(block.samples))
             if self._update == "running":
                 verdicts = stream_running(block, self._prototypes, self._sums, self.known, self.threshold, k)
-                self._pruning.loosen(verdicts.rows[~verdicts.created & (verdicts.rows[:, 0] >= self.known), 0])
+                self._loosen(verdicts.rows[~verdicts.created & (verdicts.rows[:, 0] >= self.known), 0])
             else:
                 verdicts = stream_fixed(block, self._prototypes, self.threshold, k)
             chosen = self._categories.enter(verdicts.rows[:, 0], verdicts.created)
@@ -161,14 +164,32 @@ class PrototypeDictionary(Vectors):
     def _block(self, samples: Float32s, scratch: Scratch, k: int) -> Block:
         """The next of the samples, as many as suit, with their products with all prototypes that matter to them."""
         samples, prototypes, lane = samples[: self._block_rows], self._prototypes.view, self._lane_columns
-        if len(prototypes) < self._sweep_from:
-            return Block.of_all(samples, prototypes, lane, scratch)
-        found = self._pruning.find(samples, prototypes, k, lane)
+        found = self._found(samples, prototypes, k)
         if found is None:
+            return Block.of_all(samples, prototypes, lane, scratch)
+        return Block.of_some(samples[: len(found.cuts)], len(prototypes), found, lane, scratch)
+
+    def _found(self, samples: Float32s, prototypes: Float32s, k: int) -> Found | None:
+        """The prototypes that may matter, of as many of the samples as there is room for; None: all of so few may."""
+        many, lane = len(prototypes) >= self._sweep_from, self._lane_columns
+        found = self._pruning.find(samples, prototypes, k, lane) if many else None
+        if found is not None:
+            return found
+        if self._pruning.outline is None and self._coarse.pays(len(samples), *prototypes.shape):
+            found = self._coarse.find(samples, prototypes, k)
+        elif many:
             found = sweep(samples, prototypes, k, 4 * lane)  # of so many, few lanes are looked at again
-            samples = samples[: len(found.cuts)]
-            self._pruning.searched(samples, prototypes, found.cuts)
-        return Block.of_some(samples, len(prototypes), found, lane, scratch)
+        else:
+            return None
+        self._pruning.searched(samples[: len(found.cuts)], prototypes, found.cuts)
+        if self._pruning.outline is not None:
+            self._coarse.drop()  # there is memory for one of the two
+        return found
+
+    def _loosen(self, rows: Ints) -> None:
+        """The prototypes in these rows have moved."""
+        self._pruning.loosen(rows)
+        self._coarse.loosen(rows)
 
     def _until_merge(self) -> int:
         return self._merge_every - self._seen % self._merge_every if self._merge_every else self._block_rows
@@ -206,7 +227,7 @@ class PrototypeDictionary(Vectors):
             rows = np.array([home, *others])
             total = sum_in_order(sums[rows - self.known] if running else prototypes[rows] * self.counts[rows, None])
             prototypes[home] = direction(total, otherwise=prototypes[home])
-            self._pruning.loosen(rows[:1])
+            self._loosen(rows[:1])
             if running:
                 sums[home - self.known] = total
         self._join_books(groups)
@@ -216,6 +237,7 @@ class PrototypeDictionary(Vectors):
         if not left.all():
             self._prototypes.keep(left)
             self._pruning.keep(left)
+            self._coarse.drop()  # merging is rare, and codes are soon made
             if self._update == "running":
                 self._sums.keep(left[self.known :])
 
@@ -249,13 +271,13 @@ class PrototypeDictionary(Vectors):
             sums, prototypes = self._sums.view, self._prototypes.view
             sums[row - self.known], last = add_in_order(sums[row - self.known], samples)
             prototypes[row] = direction(last, otherwise=prototypes[row])
-            self._pruning.loosen(np.array([row]))
+            self._loosen(np.array([row]))
 
     @property
     def nbytes(self) -> int:
         """The memory that the vectors take: prototypes, sums of members, and what makes the search fast."""
         outline = self._pruning.outline
-        return self._prototypes.nbytes + self._sums.nbytes + (outline.nbytes if outline else 0)
+        return self._prototypes.nbytes + self._sums.nbytes + self._coarse.nbytes + (outline.nbytes if outline else 0)
 
     def state(self) -> dict[str, Any]:
         """All that the dictionary is, as arrays (copies) and plain values, fit for safetensors and JSON."""

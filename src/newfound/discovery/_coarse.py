@@ -1,0 +1,206 @@
+"""Prototypes a byte an entry: a fourth of the work and of the memory to read, with a proven bound of the error."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newfound.discovery import _filter, _torch
+from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Float64s, Ints
+from newfound.discovery._found import MOST_HELD, Best, Found, fit, in_columns
+from newfound.discovery._rows import Rows
+
+Tensor = Any  # PyTorch is here only if somebody else has loaded it
+
+_GROUP = 16  # entries that are turned together
+_LARGEST = 127  # of a code
+_ALL = 1 << 30  # more than products of codes differ by, up to _DIMENSIONS
+_DIMENSIONS = 1 << 15
+_TILE = 1 << 19  # products made at a time, 2 MB
+_LANE = 64  # every so many columns share a maximum
+_ROWS = 1 << 14  # prototypes coded at a time
+_LONGEST = 1.0 + UNIT_TOLERANCE  # no unit row is longer
+_SLACK = 2e-5  # pays, many times over, for what is rounded in float32 while rows are turned and coded
+
+
+class Coarse:
+    """Codes of the prototypes, and the search through them for those that may be nearest.
+
+    Let b be a prototype, m the centre of the prototypes when codes were last made, a a sample and T a fixed rotation
+    that keeps single entries from being large. Then a.b = a.m + Ta.T(b - m), of which the first part is the same for
+    all prototypes. With integers p and q, T(b - m) = s q + e and Ta = t p + f, so that
+
+        |Ta.T(b - m) - s t p.q| <= |t p| |e| + |f| |T(b - m)| =: W,
+
+    by Cauchy and Schwarz; the lengths of e and f are measured, and p.q is exact in 32 bits. So if k prototypes have
+    a p.q of at least v, one whose p.q is below v - 2 W / (s t) is none of the k nearest. A little more is kept, so that
+    what was left out is below the k-th best by twice the error of a float32 product, too; of all that is left these
+    products are made.
+
+    It follows from the prototypes, so it is no part of a dictionary's state, and no answer depends on it.
+    """
+
+    # Sizes that change the speed and nothing else.
+    least = 1 << 18  # pairs of a sample and a prototype: of fewer, all products are made as fast
+    least_dimension = 192
+    renewed = 2  # codes are made anew when there are so many times as many prototypes
+
+    def __init__(self) -> None:
+        self._codes: Rows | None = None
+        self._stale: set[int] = set()
+        self._made_for = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that codes take."""
+        return 0 if self._codes is None else self._codes.nbytes
+
+    def pays(self, samples: int, size: int, dimension: int) -> bool:
+        """Whether so many samples are found sooner among so many prototypes with it than without."""
+        enough = samples * size >= self.least and self.least_dimension <= dimension <= _DIMENSIONS
+        return enough and _torch.loaded() is not None
+
+    def drop(self) -> None:
+        """Gives the memory back; codes are made anew when they are needed."""
+        self._codes = None
+
+    def loosen(self, rows: Ints) -> None:
+        """The prototypes in these rows have moved."""
+        if self._codes is not None:
+            self._stale.update(rows.tolist())
+
+    def find(self, samples: Float32s, prototypes: Float32s, k: int, most: int = MOST_HELD) -> Found:
+        """The prototypes that may be among the k nearest of each sample.
+
+        Where so many are alike that room for more than ``most`` pairs is needed, the first samples alone are answered.
+        """
+        codes = self._caught_up(prototypes)
+        turned = _turned(_torch.tensor(samples) * self._signs)
+        steps = turned.abs().amax(1, keepdim=True) / _LARGEST
+        ours, lost = _coded(turned, steps)
+        reach = (_LONGEST + lost) * self._lost + lost * self._radius  # W
+        margins = 2 * (reach + _filter.bound(samples.shape[1]) + _SLACK) / (steps.double().numpy()[:, 0] * self._step)
+        at, rows = _reaching(ours, codes, np.minimum(np.ceil(margins), _ALL).astype(np.int32), k)
+        counts = np.bincount(at, minlength=len(samples))
+        fitting = fit(counts, most)
+        if fitting < len(samples):
+            samples, counts, rows, at = samples[:fitting], counts[:fitting], rows[at < fitting], at[at < fitting]
+        products = _sampled(samples, prototypes, counts, rows)
+        best = Best(samples, k)
+        best.see(slice(None), in_columns(at, counts, products, -np.inf))
+        left = products >= best.floors()[at]
+        return Found.of_pairs(at[left], rows[left], products[left], best.cuts())
+
+    def _caught_up(self, prototypes: Float32s) -> NDArray[np.int8]:
+        """The codes of all prototypes as they are now."""
+        if self._codes is None or len(prototypes) >= self.renewed * self._made_for:
+            self._codes = self._begun(prototypes)
+        codes = self._codes
+        if self._stale:
+            stale = np.array(sorted(row for row in self._stale if row < len(codes)), np.int64)
+            codes.view[stale] = self._coded(prototypes[stale])
+            self._stale.clear()
+        for start in range(len(codes), len(prototypes), _ROWS):
+            codes.append(self._coded(prototypes[start : start + _ROWS]))
+        return codes.view
+
+    def _begun(self, prototypes: Float32s) -> Rows:
+        """A centre and a step that suit the prototypes; no codes yet."""
+        size, dimension = prototypes.shape
+        signs = np.random.default_rng(0).choice(np.array([-1.0, 1.0], np.float32), dimension)
+        self._signs = _torch.tensor(signs)
+        self._centre = _torch.tensor(prototypes[:: max(1, size // 4096)].mean(axis=0))
+        pieces = (prototypes[start : start + _ROWS] for start in range(0, size, _ROWS))
+        self._step = max(1e-6, *(float(self._turned(piece).abs().max()) for piece in pieces)) / _LARGEST
+        self._lost = self._radius = 0.0  # the longest e, and the longest T(b - m)
+        self._made_for = size
+        self._stale.clear()
+        codes = Rows(np.empty((size, dimension + -dimension % _GROUP), np.int8))
+        codes.keep(np.zeros(size, bool))
+        return codes
+
+    def _turned(self, prototypes: Float32s) -> Tensor:
+        return _turned((_torch.tensor(prototypes) - self._centre) * self._signs)
+
+    def _coded(self, prototypes: Float32s) -> NDArray[np.int8]:
+        turned = self._turned(prototypes)
+        codes, lost = _coded(turned, self._step)
+        self._lost = max(self._lost, float(lost.max(initial=0.0)))
+        self._radius = max(self._radius, float(_lengths(turned).max(initial=0.0)))
+        return np.asarray(codes.numpy())
+
+
+def _reaching(ours: Tensor, codes: NDArray[np.int8], margins: NDArray[np.int32], k: int) -> tuple[Ints, Ints]:
+    """Samples, ascending, and rows whose product of codes is at most the margin below the sample's k-th largest."""
+    torch, n, pieces = _torch.loaded(), len(ours), []
+    step = max(1, _TILE // (n * _LANE)) * _LANE
+    best = np.full((n, k), -_ALL, np.int32)
+    for start in range(0, len(codes), step):
+        products = torch._int_mm(ours, _torch.tensor(codes[start : start + step]).T)
+        values = products.numpy()
+        width = values.shape[1]
+        # The k largest are no smaller than the k largest maxima of lanes.
+        lanes = width // _LANE if width >= k * _LANE else 0
+        peaks = products[:, : lanes * _LANE].unflatten(1, (lanes, _LANE)).amax(1).numpy() if lanes else values
+        both = np.concatenate([best, peaks], axis=1)
+        best = both.max(axis=1, keepdims=True) if k == 1 else np.partition(both, -k, axis=1)[:, -k:]
+        at, columns = _filter.reaching(values, best.min(axis=1) - margins)
+        pieces.append((at, start + columns, values[at, columns]))
+    if len(pieces) == 1:
+        return pieces[0][:2]
+    at, rows, values = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    left = np.flatnonzero(values >= (best.min(axis=1) - margins)[at])
+    left = left[np.argsort(at[left], kind="stable")]
+    return at[left], rows[left]
+
+
+def _turned(rows: Tensor) -> Tensor:
+    """Every group of entries, rotated: what one of them has is spread over all."""
+    missing = -rows.shape[1] % _GROUP
+    if missing:
+        rows = _torch.loaded().nn.functional.pad(rows, (0, missing))
+    return (rows.reshape(-1, _GROUP) @ _hadamard()).reshape(rows.shape)
+
+
+@cache
+def _hadamard() -> Tensor:
+    """Orthonormal and symmetric; its entries are 1/4 and -1/4."""
+    matrix = np.ones((1, 1), np.float32)
+    while len(matrix) < _GROUP:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return _torch.tensor(matrix / np.float32(np.sqrt(_GROUP)))
+
+
+def _coded(turned: Tensor, steps: Any) -> tuple[Tensor, Float64s]:
+    """Rows as multiples of their steps, and the lengths of what that leaves out."""
+    codes = (turned / steps).round_().clamp_(-_LARGEST, _LARGEST)
+    return codes.to(_torch.loaded().int8), _lengths(turned - codes * steps)
+
+
+def _lengths(rows: Tensor) -> Float64s:
+    return np.asarray(rows.double().norm(dim=1).numpy())
+
+
+def _sampled(samples: Float32s, prototypes: Float32s, counts: Ints, rows: Ints) -> Float32s:
+    """The float32 products of samples with rows, of which each has so many."""
+    torch = _torch.loaded()
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    _without_warning(torch)
+    pairs = torch.sparse_csr_tensor(
+        _torch.tensor(starts), _torch.tensor(rows), torch.zeros(len(rows)),
+        size=(len(samples), len(prototypes)), check_invariants=False,
+    )  # fmt: skip
+    product = torch.sparse.sampled_addmm(pairs, _torch.tensor(samples), _torch.tensor(prototypes).T, beta=0.0)
+    return np.asarray(product.values().numpy())
+
+
+@cache
+def _without_warning(torch: Any) -> None:
+    """PyTorch warns once, of its first such tensor, that there may be changes to them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.sparse_csr_tensor([0, 1], [0], [0.0], size=(1, 1))

@@ -1,0 +1,33 @@
+"""PyTorch, for what it multiplies faster than NumPy. A dictionary needs neither it nor the seconds it takes to load."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+def loaded() -> Any:
+    """PyTorch, if somebody has loaded it, it multiplies bytes fast here and floats in full precision; else None."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and _multiplies_bytes(torch) and _is_precise(torch) else None
+
+
+def tensor(array: NDArray[Any]) -> Any:
+    """The array's own memory as a tensor; a copy, if nobody may write there, of which PyTorch would warn."""
+    return sys.modules["torch"].from_numpy(array if array.flags.writeable else array.copy())
+
+
+@cache
+def _multiplies_bytes(torch: Any) -> bool:
+    """Whether the processor has instructions for it (VNNI); without them it is slower than multiplying floats."""
+    supported = getattr(getattr(torch, "cpu", None), "_is_vnni_supported", None)
+    return hasattr(torch, "_int_mm") and supported is not None and bool(supported())
+
+
+def _is_precise(torch: Any) -> bool:
+    """Whether nobody has traded the precision of float32 products for speed: bounds of their errors would not hold."""
+    precision = getattr(getattr(torch.backends.mkldnn, "matmul", None), "fp32_precision", None)  # of PyTorch 2.9 on
+    return precision in ("none", "ieee") if precision else bool(torch.get_float32_matmul_precision() == "highest")
