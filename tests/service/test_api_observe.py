@@ -191,6 +191,18 @@ def test_images_are_fetched_from_allowed_prefixes_only(serving, tmp_path, elsewh
         assert asked == ["/photos/heron.png?size=1", "/photos/away.png"]
 
 
+def test_a_key_stands_for_addresses_and_not_for_what_is_there(serving, tmp_path, elsewhere):
+    base, asked = elsewhere
+    body, key = {"images": [{"url": f"{base}/photos/heron.png"}]}, {"Idempotency-Key": "k4"}
+    with serving(tmp_path, urls=(Prefix.parse(f"{base}/photos"),)) as server:
+        first = server.client.post("/v1/observe", json=body, headers=key)
+        assert server.client.post("/v1/observe", json=body, headers=key).json() == first.json()
+        assert asked == ["/photos/heron.png"], "it is fetched once"
+        other = {"images": [{"url": f"{base}/photos/owl.png"}]}
+        refused = server.client.post("/v1/observe", json=other, headers=key)
+        assert (refused.status_code, asked) == (422, ["/photos/heron.png"])
+
+
 def test_an_image_that_takes_for_ever_to_arrive_is_given_up(elsewhere, monkeypatch):
     base, _ = elsewhere
     monkeypatch.setattr(urls, "_LONGEST", -1.0)

@@ -76,7 +76,7 @@ def routes(service: Service, settings: Settings) -> APIRouter:
     async def predict(request: Request) -> Answer:
         """Decide on images against the categories as they are; nothing changes. What would be new has no category."""
         with service.batcher.expecting() as arrived:
-            given = await uploads.read(request, settings)
+            given = await _whole(await uploads.read(request, settings), settings)
             items = [image.data for image in given.images if image.data is not None]
             job = Job(items, commit=False)
             sightings = await _decided(service, job, arrived)
@@ -101,6 +101,7 @@ async def _observe(
     service: Service, writers: CapacityLimiter, given: uploads.Uploads, arrived: Callable[[], None]
 ) -> Answer:
     start = time.monotonic()
+    given = await _whole(given, service.settings)
     readable = [(image.data, image.name) for image in given.images if image.data is not None]
     with _refusals(service):
         service.batcher.check_room(len(readable))  # what is refused leaves no files behind
@@ -118,6 +119,10 @@ async def _observe(
     for result, count in (("bad", bad), ("repeated", repeated), ("entered", len(given.images) - bad - repeated)):
         service.metrics.images.labels(result).inc(count)
     return answer
+
+
+async def _whole(given: uploads.Uploads, settings: Settings) -> uploads.Uploads:
+    return given if given.complete else await to_thread.run_sync(given.fetched, settings)
 
 
 async def _decided(service: Service, job: Job, arrived: Callable[[], None]) -> list[Sighting]:

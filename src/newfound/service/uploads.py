@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import Request
@@ -61,11 +61,12 @@ def request_body(most: int, *, again: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Upload:
-    """An image of a request: its bytes, or why there are none."""
+    """An image of a request: its bytes, or the address to fetch them from, or why there are none."""
 
     data: bytes | None
     name: str | None
     error: str | None = None
+    url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,25 @@ class Uploads:
     again: bool
 
     def digest(self) -> bytes:
-        """What tells requests apart, however they were wrapped for the way."""
+        """What tells requests apart, however they were wrapped for the way and whatever is at an address now."""
         whole = hashlib.sha256(repr(self.again).encode())
         for image in self.images:
-            whole.update(hashlib.sha256(image.data or b"").digest() + repr((image.name, image.error)).encode())
+            rest = repr((image.name, image.error, image.url)).encode()
+            whole.update(hashlib.sha256(image.data or b"").digest() + rest)
         return whole.digest()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing has to be fetched."""
+        return all(image.url is None for image in self.images)
+
+    def fetched(self, settings: Settings) -> Uploads:
+        """The same with what is at the addresses, or why that could not be had."""
+        return replace(self, images=[_fetched(image, settings) for image in self.images])
 
 
 async def read(request: Request, settings: Settings) -> Uploads:
-    """Take the images out of a request.
+    """Take the images out of a request; what is at addresses is not fetched yet.
 
     Raises:
         Problem: The body is not what it should be, or has no image or too many.
@@ -92,7 +103,7 @@ async def read(request: Request, settings: Settings) -> Uploads:
     if kind == "multipart/form-data":
         uploads = Uploads(await _from_form(request, most), again=False)
     elif kind == "application/json":
-        uploads = await _from_json(request, settings)
+        uploads = await _from_json(request, most)
     else:
         raise Problem(415, "send multipart/form-data with fields `images`, or application/json.")
     if not uploads.images:
@@ -114,7 +125,7 @@ async def _from_form(request: Request, most: int) -> list[Upload]:
         raise Problem(422, f"the form cannot be read: {error.detail}") from error
 
 
-async def _from_json(request: Request, settings: Settings) -> Uploads:
+async def _from_json(request: Request, most: int) -> Uploads:
     try:
         body = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -126,10 +137,10 @@ async def _from_json(request: Request, settings: Settings) -> Uploads:
         raise Problem(422, "again: it is true or false.")
     if not isinstance(images, list):
         raise Problem(422, "images: a list is needed.")
-    if len(images) > settings.limits.images:
-        raise Problem(422, f"a request may have {settings.limits.images} images, not {len(images)}.")
+    if len(images) > most:
+        raise Problem(422, f"a request may have {most} images, not {len(images)}.")
     checked = [_checked(index, image) for index, image in enumerate(images)]
-    return Uploads([await run_in_threadpool(_load, image, settings) for image in checked], again)
+    return Uploads([await run_in_threadpool(_load, image) for image in checked], again)
 
 
 def _checked(index: int, image: Any) -> dict[str, str]:
@@ -139,18 +150,24 @@ def _checked(index: int, image: Any) -> dict[str, str]:
     return image
 
 
-def _load(image: dict[str, str], settings: Settings) -> Upload:
+def _load(image: dict[str, str]) -> Upload:
     if "url" in image:
         name = _name(image["url"].partition("?")[0].rstrip("/").rpartition("/")[2])
-        try:
-            return Upload(fetch(image["url"], settings.urls, settings.limits.body), name)
-        except ImageError as error:
-            return Upload(None, name, str(error))
+        return Upload(None, name, url=image["url"])
     name = _name(image.get("name"))
     try:
         return Upload(base64.b64decode(image["data"], validate=True), name)
     except (ValueError, binascii.Error):
         return Upload(None, name, "the data are not base64")
+
+
+def _fetched(image: Upload, settings: Settings) -> Upload:
+    if image.url is None:
+        return image
+    try:
+        return Upload(fetch(image.url, settings.urls, settings.limits.body), image.name)
+    except ImageError as error:
+        return Upload(None, image.name, str(error))
 
 
 def _name(name: str | None) -> str | None:
