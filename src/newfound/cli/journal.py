@@ -60,7 +60,7 @@ def info(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> None
 
 @app.command()
 def verify(run: RunFolder, journal: Where = None, as_json: AsJson = False) -> None:
-    """Play the journal again from its start, and compare every answer, event and state.
+    """Play the journal again from its start, and compare every answer, event, place and state.
 
     The exit code is 0 if all is as the journal says, and 1 if not.
     """

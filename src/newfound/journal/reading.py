@@ -187,6 +187,20 @@ class Reader(ABC):
             queries = [query.where(places.c.sighting.in_(some)) for some in chunks(numbers)]
             return {number for query in queries for number in connection.scalars(query)}
 
+    def standing(self) -> tuple[Position, dict[int, tuple[int, bool]], dict[int, int]]:
+        """How much there is, the place of every sighting that has one, and how many sightings are in each part.
+
+        All of it is of one moment.
+        """
+        now = func.coalesce(places.c.part, sightings.c.part)
+        counts = select(now, func.count()).join_from(
+            sightings, places, places.c.sighting == sightings.c.number, isouter=True
+        )
+        with self._reading() as connection:
+            moved = {number: (part, bool(pinned)) for number, part, pinned in connection.execute(select(places))}
+            in_parts = {part: count for part, count in connection.execute(counts.group_by(now))}
+            return position(connection), moved, in_parts
+
     def events(
         self, *, since: int = 0, limit: int | None = None, kinds: Collection[str] | None = None,
         actor: str | None = None, newest_first: bool = False, derived: bool = True,

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import chain, groupby, takewhile
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from newfound.discovery.decisions import Decisions
 from newfound.errors import JournalError
-from newfound.journal.book import Book, decided_on, in_order, lookup_in
+from newfound.journal.answers import Image, packed_rows
+from newfound.journal.book import Answered, Book, decided_on, in_order, lookup_in, stored
+from newfound.journal.entering import runners_up_for
 from newfound.journal.journal import Journal
-from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow, Snapshot
+from newfound.journal.keeper import NOWHERE
+from newfound.journal.rebuilding import Places
+from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow, Snapshot, unpack_sighting
 
 _CHUNK = 2_000  # sightings held at a time
+_ROUNDED = ("probability", "new_probability")  # machines differ in the last bits; nothing is decided on these
+_ANSWER = ("part", "category", "created", "score", "cut", *_ROUNDED, "runners_up")
 
 
 @dataclass
@@ -40,53 +47,96 @@ class Verified:
 
 
 def verify(journal: Journal) -> Verified:
-    """Replay from the genesis, compare every answer and event, and the state with that of the newest snapshot.
+    """Replay from the genesis; compare every answer, event and place, and the state with that of the newest snapshot.
 
-    What others write meanwhile is left for the next time.
+    Of sightings before the genesis it compares how many each category has. What cannot be replayed it does not see:
+    names and hashes of images, times, and a journal whose end was cut off after its newest snapshot. What others write
+    meanwhile is left for the next time.
     """
-    newest, end = journal.latest_snapshot(), journal.position()
+    newest, (end, places, tally) = journal.latest_snapshot(), journal.standing()
     book = Book.from_bytes(journal.genesis().state)
     start = book.position
+    end = max(start, end)  # something may have been forgotten just now
     told = Verified(skipped=start.sightings)
     events = journal.events(since=start.events, limit=max(0, end.events - start.events))
     own = iter([event for event in events if event.actor == NEWFOUND])
-    for kind, piece in _pieces(journal, events, start.sightings, newest.position.sightings, end.sightings):
+    moved: Places = {}
+    stops = newest.position.sightings, end.sightings
+    for kind, piece in _pieces(journal, events, start.sightings, *stops, blocks=True):
         if kind == "sightings":
-            answered = book.observe(decided_on(piece, book.dictionary.dimension))
-            out = answered.decisions
-            columns = (out.category.tolist(), answered.categories, out.created.tolist(), out.score.tolist())
-            for row, *again in zip(piece, *columns, strict=True):
-                if [row.part, row.category, row.created, row.score] != again:
-                    told.differences.append(
-                        f"sighting {row.number} was answered with category {row.category} at {row.score}; replayed, it "
-                        f"gets {again[1]} at {again[3]}"
-                    )
-            told.differences += _improbable(piece, out)
+            due = book.position.sightings
+            if (piece[0].number, piece[-1].number) != (due, due + len(piece) - 1):
+                told.differences.append(f"sightings are missing after {due} of them: what follows cannot be replayed")
+                return told
+            answered, again = _answered_again(book, piece)
+            told.differences += _otherwise(piece, again)
             for change in answered.changes:
                 event = next(own, None)
                 if event is None or (event.at, event.kind, event.details) != tuple(
                     change[name] for name in ("at", "kind", "details")
                 ):
                     told.differences.append(f"replayed, {change} happens; the journal has {event}")
+            moved |= answered.places
             told.sightings += len(piece)
         else:
-            book.apply(piece, lookup_in(journal, book))
+            moved |= book.apply(piece, lookup_in(journal, book))
             told.events += 1
         if book.position == newest.position and book.to_bytes() != newest.state:
             told.differences.append(f"the snapshot at {book.position} is not what the journal adds up to")
     told.differences += [f"the journal has {event}, which does not happen when replayed" for event in own]
+    told.differences += _misplaced(places, moved, start.sightings)
+    if told.fine:  # else more of the same
+        told.differences += _miscounted(book, tally)
+    if told.fine and (book.position != end or newest.position > end):
+        told.differences.append(
+            f"the journal ends at {end} and its newest snapshot is of {newest.position}; replayed, it ends at "
+            f"{book.position}"
+        )
     return told
 
 
-def _improbable(rows: Sequence[SightingRow], out: Decisions) -> Iterator[str]:
-    """The probabilities that are not as they were answered."""
-    for name, again in (("probability", out.probability), ("new_probability", out.new_probability)):
-        values = [None] * len(rows) if again is None else again.tolist()
-        for row, value in zip(rows, values, strict=True):
-            before = getattr(row, name)
-            # Machines differ in the last bits of an exponential, which nothing is decided on.
-            if before != value and (before is None or value is None or not math.isclose(before, value, rel_tol=1e-9)):
-                yield f"sighting {row.number} was answered with {name} {before}; replayed, it gets {value}"
+def _answered_again(book: Book, rows: Sequence[SightingRow]) -> tuple[Answered, list[SightingRow]]:
+    """What the book says to a block of the journal, also as rows."""
+    asked = runners_up_for(book)
+    readings = decided_on(rows, book.dictionary.dimension)
+    answered = book.observe(readings, asked)
+    images = [Image(row.image, row.content) for row in rows]
+    packed = packed_rows(images, stored(readings), answered, book.catalogue, rows[0].model, rows[0].number)
+    return answered, list(map(unpack_sighting, packed))
+
+
+def _otherwise(rows: Sequence[SightingRow], again: Sequence[SightingRow]) -> Iterator[str]:
+    """The answers that are not as they were given."""
+    for row, other in zip(rows, again, strict=True):
+        names = [name for name in _ANSWER if not _same(name, getattr(row, name), getattr(other, name))]
+        if names:
+            before, now = (", ".join(f"{name} {getattr(one, name)}" for name in names) for one in (row, other))
+            yield f"sighting {row.number} was answered with {before}; replayed, it gets {now}"
+
+
+def _same(name: str, before: Any, now: Any) -> bool:
+    if before == now or name not in _ROUNDED or before is None or now is None:
+        return bool(before == now)
+    return math.isclose(before, now, rel_tol=1e-9)
+
+
+def _misplaced(places: Places, moved: Places, start: int) -> Iterator[str]:
+    """The places that are not as they were replayed; of sightings before the genesis only what moved since is known."""
+    for number in sorted(moved.keys() | {number for number in places if number >= start}):
+        there, now = places.get(number), moved.get(number)
+        if there != now:
+            told = [f"in part {p[0]}{' for good' * p[1]}" if p else "where it was answered" for p in (there, now)]
+            yield f"sighting {number} is {told[0]}; replayed, it is {told[1]}"
+
+
+def _miscounted(book: Book, tally: Mapping[int, int]) -> Iterator[str]:
+    """The categories that have more or fewer sightings than the dictionary knows of; ``tally``: those of each part."""
+    catalogue, there = book.catalogue, Counter[int]()
+    for part, count in tally.items():
+        there[catalogue.of_part(part) if 0 <= part < catalogue.next_part else NOWHERE] += count
+    for category, count in catalogue.counts(book.dictionary).items():
+        if there[category] != count:
+            yield f"category {category} has {there[category]} sightings; replayed, it has {count}"
 
 
 @dataclass(frozen=True)
@@ -183,12 +233,28 @@ def _made(journal: Journal, genesis: Snapshot) -> float:
     return max(times)
 
 
-def _pieces(journal: Journal, events: list[EventRow], start: int, *stops: int) -> Iterator[tuple[str, Any]]:
-    """What follows a position, in the journal's order and in pieces that fit into memory; one ends at every stop."""
-    told = [event for event in events if event.actor != NEWFOUND]
+def _pieces(
+    journal: Journal, events: list[EventRow], start: int, *stops: int, blocks: bool = False
+) -> Iterator[tuple[str, Any]]:
+    """What follows a position, in the journal's order and in pieces that fit into memory; one ends at every stop.
+
+    Args:
+        blocks: sightings in the blocks that they were written in.
+    """
+    told = deque(event for event in events if event.actor != NEWFOUND)
     for stop in stops:
-        for rows in journal.stream(start, stop, _CHUNK):
+        chunks = journal.stream(start, stop, _CHUNK)
+        for rows in _written_together(chunks) if blocks else chunks:
             after = rows[-1].number + 1
-            yield from in_order(rows, [event for event in told if start <= event.at < after], start)
+            between = []
+            while told and told[0].at < after:
+                between.append(told.popleft())
+            yield from in_order(rows, between, start)
             start = after
-    yield from in_order((), [event for event in told if event.at >= start], start)
+    yield from in_order((), told, start)
+
+
+def _written_together(chunks: Iterable[list[SightingRow]]) -> Iterator[list[SightingRow]]:
+    """Sightings by block: those of one have one time. Which parts runners-up were of was looked up at a block's end."""
+    for _, rows in groupby(chain.from_iterable(chunks), key=attrgetter("time")):
+        yield list(rows)
