@@ -85,8 +85,8 @@ def test_a_block_costs_what_its_stages_do(figures):
     one = load_of(figures, "prototypes", 10_000, writers=True)
     decide = 256 * (1e-4 + 1e-7 * 10_000)
     assert one.encode == pytest.approx(256 * 0.02)
-    # A snapshot every 10,000 sightings, since there are as many categories.
-    assert one.serial == pytest.approx(0.01 + 256e-4 + decide + 256 * (1e-4 + 1e-3) / 10_000)
+    # A snapshot after every second of deciding.
+    assert one.serial == pytest.approx(0.01 + 256e-4 + decide + decide * (1e-4 + 1e-3))
     assert one.catch_up == pytest.approx(0.005 + 256 * 5e-5 + decide)
     assert load_of(figures, "prototypes", 10_000, writers=False).catch_up == 0.0
 

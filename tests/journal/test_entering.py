@@ -15,6 +15,7 @@ from test_keeper import KINDS, MAKERS, fixed, ids, images, keeper_of, readings, 
 from newfound.errors import FeatureError, JournalError
 from newfound.journal import Journal, entering, keeper
 from newfound.journal.book import Book
+from newfound.journal.due import Due
 from newfound.journal.keeper import Keeper
 from newfound.journal.replaying import verify
 from newfound.journal.state import to_bytes
@@ -88,7 +89,7 @@ def test_the_next_block_is_decided_on_before_one_is_written(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_snapshots_on_the_way_are_of_the_blocks_they_were_written_with(make, tmp_path, monkeypatch, aside):
-    monkeypatch.setattr(keeper, "_SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(Due, "after", 0.0)
     snapshot, kept_at = Writer.snapshot, []
 
     def checked(writer, state, **options):
@@ -100,9 +101,33 @@ def test_snapshots_on_the_way_are_of_the_blocks_they_were_written_with(make, tmp
     monkeypatch.setattr(Writer, "snapshot", checked)
     kept.enter_all(images(0, 100), readings(1, 100), block=8)
     assert len(aside) == 11, "all but the first and the second were decided on ahead"
-    assert len(kept_at) == 4
+    assert kept_at == [*range(8, 100, 8), 100]
     assert verify(kept.journal).fine, "the newest among them"
     assert Keeper(Journal.open(tmp_path / "journal.db")).book.to_bytes() == kept.book.to_bytes()
+
+
+def test_a_snapshot_is_due_when_deciding_again_would_take_a_second_or_eight_times_as_long_as_writing_one():
+    due = Due()
+    due.decided += 0.9
+    assert not due.now
+    due.decided += 0.2
+    assert due.now
+    due.kept(500)
+    assert not due.now
+    due.saving, due.decided = 0.5, 3.9
+    assert not due.now
+    due.kept(500)
+    due.decided += 0.2
+    assert due.now, "that there still is the same snapshot changes nothing"
+
+
+def test_where_another_writer_has_left_a_snapshot_since_none_is_written(tmp_path, monkeypatch):
+    one = keeper_of(fixed, tmp_path / "journal.db")
+    other = Keeper(Journal.open(tmp_path / "journal.db"))
+    monkeypatch.setattr(Due, "after", 1e-9)
+    for writer, start in ((one, 0), (other, 10), (one, 20)):
+        writer.enter(images(start, 10), readings(start, 10))
+    assert one.journal.snapshot_position().sightings == 20
 
 
 def test_a_commit_that_fails_leaves_the_blocks_before_it_and_nothing_of_those_after(tmp_path, monkeypatch, aside):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from newfound.benchmarks.simulation import Load, simulate
+from newfound.journal.due import Due
 
 Figures = dict[str, Any]
 ENCODERS = (16, 64, 256)
@@ -13,7 +14,6 @@ CATEGORIES = (10_000, 100_000, 1_000_000)
 IMAGES = 1_000_000_000
 TOLERANCE = 0.25  # by which a simulated throughput may miss the measured one
 _BLOCK = 256
-_SNAPSHOT_EVERY = 5000  # sightings, or as many as there are categories
 
 
 def line(figures: Figures, size: float) -> float:
@@ -32,7 +32,8 @@ def load_of(
     """
     known, journal = figures["dictionaries"][kind], figures[store]
     decide = block * line(known["decide"], categories)
-    snapshot = block * line(known["save"], categories) / max(_SNAPSHOT_EVERY, categories)
+    saving = line(known["save"], categories)
+    snapshot = saving * decide / Due(saving=saving).after
     return Load(
         images=block,
         encode=block * (figures["images"]["decode"] + figures["images"]["encode"]),

@@ -44,6 +44,7 @@ class Decided:
         start: how much the journal has to hold for this to be what it would be told: no more and no less.
         rows, events, places: what is to be appended.
         answers: for every image of the block, its new row or that of the same image before.
+        seconds: of the processor that deciding took.
     """
 
     start: Position
@@ -51,6 +52,7 @@ class Decided:
     events: list[EventRow]
     places: dict[int, tuple[int, bool]]
     answers: list[Entered]
+    seconds: float
 
 
 class Aside:
@@ -107,7 +109,7 @@ def decide(
         earlier: the sightings of contents that are in the journal, which are not entered again; None: all are.
         model: the id of who answers.
     """
-    start = book.position
+    start, began = book.position, time.thread_time()
     fresh, again = _told_apart(images, earlier)
     if again:
         images, half = [images[i] for i in fresh], half[fresh]
@@ -119,7 +121,8 @@ def decide(
         for i, of in again.items():
             answer_of[i] = Entered(answer_of[of].told if isinstance(of, int) else of, True)
         answers = [answer_of[i] for i in range(len(answer_of))]
-    return Decided(start, new, _events(answered, start.events), answered.places, answers)
+    events = _events(answered, start.events)
+    return Decided(start, new, events, answered.places, answers, time.thread_time() - began)
 
 
 def runners_up_for(book: Book) -> int:

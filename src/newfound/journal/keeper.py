@@ -15,6 +15,7 @@ from newfound.errors import JournalError, SettingsError
 from newfound.journal import editing, undoing
 from newfound.journal.answers import Entered, Image, packed_rows
 from newfound.journal.book import Book, lookup_in, stored
+from newfound.journal.due import Due
 from newfound.journal.entering import Aside, Block, Decided, Earlier, decide, runners_up_for
 from newfound.journal.journal import Journal
 from newfound.journal.rebuilding import without_forgotten
@@ -26,7 +27,6 @@ T = TypeVar("T")
 
 BLOCK = 256  # sightings committed together, where nobody says how many
 NOWHERE = -1  # the place of a sighting that was forgotten
-_SNAPSHOT_EVERY = 5_000  # sightings, or as many as there are categories: the more of them, the longer a snapshot
 _WORTH_A_SNAPSHOT = 500  # sightings that the next opening would have to decide on again
 _TRUSTING = 16  # blocks after which nobody else is expected to write: what is then void costs reading the book again
 
@@ -46,7 +46,7 @@ class Keeper:
         self.journal = journal
         self._actor = editing.person(actor)
         self._book: Book | None = None
-        self._snapshot_at = 0
+        self._due = Due()
         self._model: int | None = None  # who answers
         self._alone = 0  # blocks entered here since anybody else wrote
         self._refusal: SettingsError | None = None  # of what was not begun
@@ -68,7 +68,7 @@ class Keeper:
         half = stored(readings)
         with self._writing() as (writer, book):
             decided = decide(book, images, half, None if again else _earlier(writer, images), self._answers_as())
-            self._write(writer, decided, self._state_when_due(book))
+            self._write(writer, decided, self._state_when_due(book, decided))
         return decided.answers
 
     def enter_all(
@@ -88,14 +88,14 @@ class Keeper:
             for here, after, then in zip_longest(blocks, blocks[1:], blocks[2:]):
                 decided, state = aside.take(), None
                 if decided is not None:
-                    state = self._state_when_due(self.current)
+                    state = self._state_when_due(self.current, decided)
                     if after is not None:
                         aside.start(self.current, after, decided, earlier, model)
                 with self._taking_up(decided, aside) as (writer, book, stands):
                     if decided is None or not stands:
                         earlier = None if again else _earlier(writer, here.images)
                         decided = decide(book, here.images, here.half, earlier, model)
-                        state = self._state_when_due(book)
+                        state = self._state_when_due(book, decided)
                         if after is not None and self._alone >= _TRUSTING:
                             earlier = None if again else _earlier(writer, after.images)
                             aside.start(book, after, decided, earlier, model)
@@ -170,7 +170,7 @@ class Keeper:
             self._book = without_forgotten(book, writer)
             writer.append((), (event,), dict.fromkeys(gone, (NOWHERE, True)))
             writer.snapshot(self._book.to_bytes(), genesis=True)
-            self._snapshot_at = self._book.position.sightings
+            self._due.kept(self._book.position.sightings)
         return event
 
     def rows(self, category: int, **limits: Any) -> list[SightingRow]:
@@ -207,7 +207,7 @@ class Keeper:
         """Leave a snapshot for the next opening, where that saves time and can be done."""
         with self._lock:
             book = self._book
-            if book is not None and book.position.sightings - self._snapshot_at >= _WORTH_A_SNAPSHOT:
+            if book is not None and book.position.sightings - self._due.at >= _WORTH_A_SNAPSHOT:
                 with suppress(JournalError), self._writing() as (writer, current):
                     writer.snapshot(current.to_bytes())
             self._book = None
@@ -238,7 +238,9 @@ class Keeper:
     def _write(self, writer: Writer, decided: Decided, state: dict[str, Any] | None) -> None:
         writer.append_packed(decided.rows, decided.events, decided.places)
         if state is not None:
+            start = time.perf_counter()
             writer.snapshot(to_bytes(state))
+            self._due.saving = time.perf_counter() - start
         self._alone += 1
 
     @contextmanager
@@ -271,12 +273,14 @@ class Keeper:
         while any(event.kind == "forgotten" for event in events):  # the book was rebuilt without what was forgotten
             self._book = self._from_snapshot(reader)
             sightings, events = reader.tail(self._book.position)
+        start = time.thread_time()
         self._book.fold(sightings, events, lookup_in(reader, self._book))
+        self._due.decided += time.thread_time() - start
         return self._book
 
     def _from_snapshot(self, reader: Journal | Writer) -> Book:
         snapshot = reader.latest_snapshot()
-        self._snapshot_at = snapshot.position.sightings
+        self._due.kept(snapshot.position.sightings)
         return Book.from_bytes(snapshot.state)
 
     def _named(self, writer: Writer, numbers: Iterable[int]) -> list[SightingRow]:
@@ -295,14 +299,14 @@ class Keeper:
             raise SettingsError("name the images to forget.")
         return [row.number for row in rows]
 
-    def _state_when_due(self, book: Book) -> dict[str, Any] | None:
-        """What to keep as a snapshot, if it is time for one."""
-        due = book.position.sightings - max(_SNAPSHOT_EVERY, len(book.dictionary))
-        if self._snapshot_at <= due:
-            self._snapshot_at = self.journal.snapshot_position().sightings  # another writer may have left one
-        if self._snapshot_at > due:
+    def _state_when_due(self, book: Book, decided: Decided) -> dict[str, Any] | None:
+        """What to keep as a snapshot, if it is time for one after this was decided."""
+        self._due.decided += decided.seconds
+        if self._due.now:
+            self._due.kept(self.journal.snapshot_position().sightings)  # another writer may have left one
+        if not self._due.now:
             return None
-        self._snapshot_at = book.position.sightings
+        self._due.kept(book.position.sightings)
         return book.state()
 
     def _event(self, book: Book, kind: str, details: dict[str, Any]) -> EventRow:
