@@ -203,11 +203,23 @@ def test_a_key_stands_for_addresses_and_not_for_what_is_there(serving, tmp_path,
         assert (refused.status_code, asked) == (422, ["/photos/heron.png"])
 
 
-def test_an_image_that_takes_for_ever_to_arrive_is_given_up(elsewhere, monkeypatch):
+def test_an_image_that_takes_for_ever_to_arrive_is_given_up(elsewhere):
+    base, asked = elsewhere
+    for seconds in (1e-9, -1.0):
+        with pytest.raises(ImageError, match="to arrive"):
+            urls.fetch(f"{base}/photos/heron.png", (Prefix.parse(base),), 10**6, seconds)
+    assert len(asked) == 1, "where no time is left nothing is asked for"
+
+
+def test_what_is_at_the_addresses_of_a_request_may_have_as_many_bytes_as_its_body(serving, tmp_path, elsewhere, png):
     base, _ = elsewhere
-    monkeypatch.setattr(urls, "_LONGEST", -1.0)
-    with pytest.raises(ImageError, match="to arrive"):
-        urls.fetch(f"{base}/photos/heron.png", (Prefix.parse(base),), 10**6)
+    limits = Limits(body=5 * len(png(3, 70)) // 2)
+    with serving(tmp_path, urls=(Prefix.parse(base),), limits=limits) as server:
+        body = {"images": [{"url": f"{base}/{number}.png"} for number in range(4)], "again": True}
+        answer = server.client.post("/v1/observe", json=body)
+        assert [s["index"] for s in answer.json()["sightings"]] == [0, 1]
+        assert [e["index"] for e in answer.json()["errors"]] == [2, 3]
+        assert "this request has left" in answer.json()["errors"][0]["error"]
 
 
 def test_without_allowed_prefixes_nothing_is_fetched(quiet, elsewhere):

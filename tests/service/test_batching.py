@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -210,3 +213,35 @@ def test_a_full_queue_is_answered_with_429_and_when_to_come_again(serving, tmp_p
         assert server.observe(png(0, 4)).status_code == 200
         assert server.get("/v1/status")["sightings"] == 4
         assert "newfound_rejected_total 1.0" in server.client.get("/metrics").text
+
+
+def _begun(server, length: int) -> socket.socket:
+    """A connection that has announced a body of this length, and sends none of it yet."""
+    at = urlsplit(server.url)
+    client = socket.create_connection((at.hostname, at.port), timeout=30)
+    head = f"POST /v1/observe HTTP/1.1\r\nHost: {at.netloc}\r\nX-Newfound: 1\r\nContent-Length: {length}\r\n"
+    client.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n")
+    return client
+
+
+def test_a_full_queue_refuses_before_the_body_is_read(serving, tmp_path):
+    with serving(tmp_path, limits=Limits(queue=0)) as server, _begun(server, 1000) as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 429")
+
+
+def test_no_more_bodies_are_read_at_once_than_the_limit_and_the_others_wait(serving, tmp_path, png, as_json):
+    body = json.dumps(as_json(png(0, 1))).encode()
+    with (
+        serving(tmp_path, limits=Limits(reads=1)) as server,
+        _begun(server, len(body)) as slow,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        until = time.monotonic() + 30
+        while not server.service.batcher._expected and time.monotonic() < until:
+            time.sleep(0.01)
+        next_one = pool.submit(server.observe, png(0, 2))
+        with pytest.raises(TimeoutError):
+            next_one.result(0.3)
+        slow.sendall(body)
+        assert slow.recv(100).startswith(b"HTTP/1.1 200")
+        assert next_one.result(30).json()["sightings"][0]["number"] == 1

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import IntEnum
 from functools import partial
 from typing import Annotated, Any
 
-from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Header, Path, Request
 from starlette.responses import Response
 
 from newfound.service import schemas, uploads
-from newfound.service.batching import Job, QueueFull, Stopped
+from newfound.service.batching import Job
 from newfound.service.core import Service
 from newfound.service.images_store import SIZES, shown_name
-from newfound.service.problems import Answer, Problem
+from newfound.service.intake import Intake, Turn
+from newfound.service.problems import Answer
 from newfound.service.settings import Settings
 from newfound.service.views_sightings import answered, found
 from newfound.sightings import Sighting
 
 _Number = Annotated[int, Path(ge=0, le=schemas.MOST)]
-_WRITERS = 4  # threads that keep images on the disk: it is busy with fewer, and more would wake each other for nothing
 
 
 class _Size(IntEnum):
@@ -48,7 +44,7 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 def routes(service: Service, settings: Settings) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["images"])
     most = settings.limits.images
-    writers = CapacityLimiter(_WRITERS)
+    intake = Intake(service)
     answers: dict[int | str, dict[str, Any]] = {
         **schemas.errors(409, 415, 429), 422: {"model": schemas.Unreadable, "description": "Some cannot be read."},
     }  # fmt: skip
@@ -64,9 +60,9 @@ def routes(service: Service, settings: Settings) -> APIRouter:
         answer and is not entered twice. Images that cannot be read make it 422, with their index; the others are
         entered all the same.
         """
-        with service.batcher.expecting() as arrived:
+        async with intake.turn() as turn:
             given = await uploads.read(request, settings)
-            work = partial(_observe, service, writers, given, arrived)
+            work = partial(_observe, service, intake, given, turn)
             return await service.idempotency.once(idempotency_key, given.digest, work)
 
     @router.post(
@@ -75,11 +71,11 @@ def routes(service: Service, settings: Settings) -> APIRouter:
     )  # fmt: skip
     async def predict(request: Request) -> Answer:
         """Decide on images against the categories as they are; nothing changes. What would be new has no category."""
-        with service.batcher.expecting() as arrived:
-            given = await _whole(await uploads.read(request, settings), settings)
-            items = [image.data for image in given.images if image.data is not None]
-            job = Job(items, commit=False)
-            sightings = await _decided(service, job, arrived)
+        async with intake.turn() as turn:
+            given = await uploads.read(request, settings)
+            await intake.fetch(given)
+            job = Job([data for data, _ in given.readable()], commit=False)
+            sightings = await intake.decided(job, turn.arrived)
         return _told(service, given, sightings, job)
 
     @router.get("/sightings/{number}/thumbnail", response_class=Response, responses=schemas.errors() | _PICTURE)
@@ -97,61 +93,32 @@ def routes(service: Service, settings: Settings) -> APIRouter:
     return router
 
 
-async def _observe(
-    service: Service, writers: CapacityLimiter, given: uploads.Uploads, arrived: Callable[[], None]
-) -> Answer:
+async def _observe(service: Service, intake: Intake, given: uploads.Uploads, turn: Turn) -> Answer:
     start = time.monotonic()
-    given = await _whole(given, service.settings)
-    readable = [(image.data, image.name) for image in given.images if image.data is not None]
-    with _refusals(service):
-        service.batcher.check_room(len(readable))  # what is refused leaves no files behind
-    kept = await to_thread.run_sync(service.store.keep, readable, limiter=writers)
+    await intake.fetch(given)
+    kept = await intake.keep(given)
+    given.let_go()
+    turn.let_go()
     job = Job([path for path, _ in kept], again=given.again)
-    sightings = await _decided(service, job, arrived)
+    sightings = await intake.decided(job, turn.arrived)
     service.follower.wake()
     for (path, fresh), sighting in zip(kept, sightings, strict=True):
         if fresh and sighting.error is not None:  # no image, so nothing to keep
             path.unlink(missing_ok=True)
     answer = _told(service, given, sightings, job)
     service.metrics.observe_seconds.observe(time.monotonic() - start)
-    bad = sum(sighting.error is not None for sighting in sightings) + len(given.images) - len(readable)
+    bad = sum(sighting.error is not None for sighting in sightings) + len(given.images) - len(kept)
     repeated = sum(sighting.repeated for sighting in sightings)
     for result, count in (("bad", bad), ("repeated", repeated), ("entered", len(given.images) - bad - repeated)):
         service.metrics.images.labels(result).inc(count)
     return answer
 
 
-async def _whole(given: uploads.Uploads, settings: Settings) -> uploads.Uploads:
-    return given if given.complete else await to_thread.run_sync(given.fetched, settings)
-
-
-async def _decided(service: Service, job: Job, arrived: Callable[[], None]) -> list[Sighting]:
-    if not job.items:
-        return []
-    with _refusals(service):
-        answer = service.batcher.submit(job)
-        arrived()
-        return await asyncio.wrap_future(answer)
-
-
-@contextmanager
-def _refusals(service: Service) -> Iterator[None]:
-    """What the queue refuses, as a client is told of it."""
-    try:
-        yield
-    except QueueFull:
-        service.metrics.rejected.inc()
-        waiting = service.settings.limits.queue
-        raise Problem(429, f"{waiting} images wait already: come again in a second.", Retry_After="1") from None
-    except Stopped:
-        raise Problem(503, "the service is stopping.", Retry_After="5") from None
-
-
 def _told(service: Service, given: uploads.Uploads, sightings: list[Sighting], job: Job) -> Answer:
     """The answers in the order of the request; 422 if any image could not be read. It asks nothing of the journal."""
     decided = iter(sightings)
     whole = [
-        Sighting(None, None, None, False, None, None, error=image.error) if image.data is None else next(decided)
+        Sighting(None, None, None, False, None, None, error=image.error) if image.error is not None else next(decided)
         for image in given.images
     ]
     names = [_shown(sighting, image.name) for sighting, image in zip(whole, given.images, strict=True)]

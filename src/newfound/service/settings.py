@@ -16,8 +16,9 @@ class Limits:
     """What one request may ask for, and how many may wait.
 
     Attributes:
-        body: bytes of a request.
+        body: bytes of a request, those at its addresses included.
         images: images in a request.
+        reads: requests whose images are in memory at the same time, on their way in; others wait with theirs unread.
         seconds: how long a request may take; the live stream has no end.
         queue: images of all clients that wait for the encoder.
         batch: images that are encoded and committed together.
@@ -26,6 +27,7 @@ class Limits:
 
     body: int = 64 * MEGABYTE
     images: int = 64
+    reads: int = 64
     seconds: float = 60.0
     queue: int = 512
     batch: int = 64

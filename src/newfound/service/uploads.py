@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from starlette.exceptions import HTTPException
 from newfound.errors import ImageError
 from newfound.service.problems import Problem
 from newfound.service.settings import Settings
-from newfound.service.urls import fetch
+from newfound.service.urls import LONGEST, fetch
 
 _NAME = 200  # characters of a client's name that are kept
 
@@ -71,6 +72,8 @@ class Upload:
 
 @dataclass(frozen=True)
 class Uploads:
+    """The images of a request, which are fetched, and let go when they are in memory no more."""
+
     images: list[Upload]
     again: bool
 
@@ -87,9 +90,27 @@ class Uploads:
         """Whether nothing has to be fetched."""
         return all(image.url is None for image in self.images)
 
-    def fetched(self, settings: Settings) -> Uploads:
-        """The same with what is at the addresses, or why that could not be had."""
-        return replace(self, images=[_fetched(image, settings) for image in self.images])
+    def readable(self) -> list[tuple[bytes, str | None]]:
+        """The bytes and names of those that there are bytes of."""
+        return [(image.data, image.name) for image in self.images if image.data is not None]
+
+    def fetch(self, settings: Settings) -> None:
+        """Put in what is at the addresses, or why that could not be had; all share the bytes of one request."""
+        left = settings.limits.body - sum(len(data) for data, _ in self.readable())
+        until = time.monotonic() + LONGEST
+        for index, image in enumerate(self.images):
+            if image.url is None:
+                continue
+            try:
+                data = fetch(image.url, settings.urls, left, until - time.monotonic())
+                left -= len(data)
+                self.images[index] = replace(image, data=data, url=None)
+            except ImageError as error:
+                self.images[index] = replace(image, error=str(error), url=None)
+
+    def let_go(self) -> None:
+        """Forget the bytes."""
+        self.images[:] = [replace(image, data=None) for image in self.images]
 
 
 async def read(request: Request, settings: Settings) -> Uploads:
@@ -159,15 +180,6 @@ def _load(image: dict[str, str]) -> Upload:
         return Upload(base64.b64decode(image["data"], validate=True), name)
     except (ValueError, binascii.Error):
         return Upload(None, name, "the data are not base64")
-
-
-def _fetched(image: Upload, settings: Settings) -> Upload:
-    if image.url is None:
-        return image
-    try:
-        return Upload(fetch(image.url, settings.urls, settings.limits.body), image.name)
-    except ImageError as error:
-        return Upload(None, image.name, str(error))
 
 
 def _name(name: str | None) -> str | None:

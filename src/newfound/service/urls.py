@@ -12,7 +12,7 @@ from newfound.errors import ImageError, SettingsError
 
 _PORTS = {"http": 80, "https": 443}
 _TIMEOUT = httpx.Timeout(15.0, connect=5.0)
-_LONGEST = 60.0  # seconds for one image: a server that sends byte after byte would never time out
+LONGEST = 60.0  # seconds for the images of a request: a server that sends byte after byte would never time out
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,21 @@ def _split(url: str) -> SplitResult | None:
     return None if "\\" in decoded or {"..", "."} & set(decoded.split("/")) else parts
 
 
-def fetch(url: str, allowed: tuple[Prefix, ...], limit: int) -> bytes:
+def fetch(url: str, allowed: tuple[Prefix, ...], limit: int, seconds: float = LONGEST) -> bytes:
     """The bytes at an address.
 
+    Args:
+        limit: bytes that there may be, and `seconds` that they may take to arrive: what a request has left of either.
+
     Raises:
-        ImageError: It is not below an allowed prefix, does not answer with 200, takes more than a minute, or has more
-            than `limit` bytes.
+        ImageError: It is not below an allowed prefix, does not answer with 200, takes longer, or has more bytes.
     """
     if not any(prefix.covers(url) for prefix in allowed):
         raise ImageError("this address is not below a prefix that the operator allows (--allow-url)")
-    data, until = bytearray(), time.monotonic() + _LONGEST
+    data, until = bytearray(), time.monotonic() + seconds
+    late = ImageError(f"what is at the addresses of this request took more than {LONGEST:g} s to arrive")
+    if seconds <= 0:
+        raise late
     try:
         with (
             httpx.Client(follow_redirects=False, timeout=_TIMEOUT, trust_env=False) as client,
@@ -78,9 +83,9 @@ def fetch(url: str, allowed: tuple[Prefix, ...], limit: int) -> bytes:
             for piece in answer.iter_bytes():
                 data += piece
                 if len(data) > limit:
-                    raise ImageError(f"what is at the address is larger than {limit:,} bytes")
+                    raise ImageError(f"what is at the address is larger than the {limit:,} bytes this request has left")
                 if time.monotonic() > until:
-                    raise ImageError(f"what is at the address took more than {_LONGEST:g} s to arrive")
+                    raise late
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ImageError(f"the address could not be read ({type(error).__name__})") from error
     return bytes(data)
