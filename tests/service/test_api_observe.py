@@ -122,6 +122,30 @@ def test_a_key_gives_the_same_answer_again(server, png, as_json):
     assert "Idempotency-Key" in other.json()["error"]
 
 
+def test_a_key_gives_the_same_answer_after_a_restart_though_images_are_to_be_entered_again(
+    serving, tmp_path, png, as_json
+):
+    body, key = as_json(png(3, 1), png(0, 1), b"no image", png(3, 1)) | {"again": True}, {"Idempotency-Key": "k1"}
+    body["images"][1]["name"] = "heron.gif"
+    with serving(tmp_path) as server:
+        server.observe(png(3, 1)).raise_for_status()
+        first = server.client.post("/v1/observe", json=body, headers=key)
+        assert [s["number"] for s in first.json()["sightings"]] == [1, 2, 3]
+    with serving(tmp_path) as server:
+        second = server.client.post("/v1/observe", json=body, headers=key)
+        assert (second.status_code, second.json()) == (first.status_code, first.json())
+        assert server.get("/v1/status")["sightings"] == 4
+        assert [s["image"] for s in server.get("/v1/sightings")["items"]] == [
+            "image.png",
+            "heron.png",
+            "image.png",
+            "0.png",
+        ]
+        assert server.client.get("/v1/sightings/3/thumbnail").status_code == 200
+        other = server.client.post("/v1/observe", json=body, headers={"Idempotency-Key": "k2"})
+        assert [s["number"] for s in other.json()["sightings"]] == [4, 5, 6]
+
+
 def test_a_form_that_is_sent_again_with_its_key_is_the_same_whatever_its_boundary(server, png):
     key = {"Idempotency-Key": "k2"}
     first = server.observe(png(3, 1), headers=key)

@@ -24,7 +24,11 @@ class _Entry:
 
 
 class Idempotency:
-    """Answers by key, in memory. After a restart an image is still entered once: the journal knows its content."""
+    """Answers by key, in memory. After a restart an image is still entered once: the journal knows its content.
+
+    Images that are to be entered again although they were seen carry the mark of their request in the names of their
+    files, and so in the journal: committed with the sighting, it tells that the request has been carried out.
+    """
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()

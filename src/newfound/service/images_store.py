@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,7 @@ log = logging.getLogger("newfound.service")
 SIZES = (160, 320, 640)
 _WHOLE = 4096  # pixels of the longer side of what is shown in place of an original
 _SEPARATOR = "--"  # between the content's hash and the name that a client gave
+_MARK = re.compile(r"[0-9a-f]{32}--@[0-9a-f]{24}-\d+--")  # no client's name has an @ here
 _NAME = 60
 _ENDINGS = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"BM": ".bmp", b"RIFF": ".webp",
             b"II*\0": ".tif", b"MM\0*": ".tif"}  # fmt: skip
@@ -32,6 +34,20 @@ _ENDINGS = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"BM":
 
 class NotKept(DataError):
     """Images cannot be written to the disk of the service: it is full, or may not be written to."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An image of a request on the disk.
+
+    Attributes:
+        fresh: whether its file was written now.
+        entered: its sighting, if this very request has been here before and came as far as that.
+    """
+
+    path: Path
+    fresh: bool
+    entered: SightingRow | None = None
 
 
 class ImageStore:
@@ -44,24 +60,52 @@ class ImageStore:
         self.images, self.thumbnails = folder / "images", folder / "thumbnails"
         self._journal = journal
 
-    def keep(self, images: Sequence[tuple[bytes, str | None]]) -> list[tuple[Path, bool]]:
-        """Write images that are not there yet to disk; returns their files, and which were written now.
+    def keep(self, images: Sequence[tuple[bytes, str | None]], mark: str | None = None) -> list[Kept]:
+        """Write images that are not there yet to disk.
+
+        Args:
+            mark: of a request that may come again and whose images are to be entered though they were seen before. It
+                is a part of the names of their files, so that the journal tells what the request has entered.
 
         Raises:
             NotKept: The disk is full, or may not be written to.
         """
         hashes = [content_hash(data) for data, _ in images]
-        seen = self._journal.find({bytes.fromhex(digest) for digest in hashes})
-        kept: list[tuple[Path, bool]] = []
+        contents = {bytes.fromhex(digest) for digest in hashes}
+        if mark is not None:
+            return self._marked(images, hashes, mark, self._journal.alike(contents))
+        seen = self._journal.find(contents)
+        kept: list[Kept] = []
         for (data, name), digest in zip(images, hashes, strict=True):
             row = seen.get(bytes.fromhex(digest))
             there = None if row is None else self.file_of(row)
             path = there or self._folder(digest) / f"{digest}{_SEPARATOR}{safe_name(name, data)}"
-            fresh = there is None and not _holds(path, bytes.fromhex(digest))
-            if fresh:
-                _write(path, data)
-            kept.append((path, fresh))
+            kept.append(Kept(path, fresh=there is None and self._written(path, digest, data)))
         return kept
+
+    def _marked(
+        self, images: Sequence[tuple[bytes, str | None]], hashes: Sequence[str], mark: str, seen: Sequence[SightingRow]
+    ) -> list[Kept]:
+        entered = {found[0]: row for row in seen if (found := _MARK.search(row.image or ""))}
+        kept: list[Kept] = []
+        for at, ((data, name), digest) in enumerate(zip(images, hashes, strict=True)):
+            start = f"{digest}{_SEPARATOR}@{mark}-{hashes[:at].count(digest)}{_SEPARATOR}"  # it may be there twice
+            path, row = self._folder(digest) / f"{start}{safe_name(name, data)}", entered.get(start)
+            kept.append(Kept(path, fresh=row is None and self._written(path, digest, data), entered=row))
+        return kept
+
+    def _written(self, path: Path, digest: str, data: bytes) -> bool:
+        """Whether a file had to be written. One that is here under another name gets this one too."""
+        if _holds(path, bytes.fromhex(digest)):
+            return False
+        here = self._kept(bytes.fromhex(digest))
+        if here is not None:
+            with suppress(OSError):  # not all file systems can
+                os.link(here, path)
+                sync_folder(path.parent)
+                return True
+        _write(path, data)
+        return True
 
     def file_of(self, row: SightingRow) -> Path | None:
         """Where the image of a sighting is now: where the journal says, or here if the run was moved; else None.
@@ -71,10 +115,7 @@ class ImageStore:
         there = _local(row)
         if there is not None and (_holds(Path(there), row.content) or _pictures(Path(there), row.content)):
             return Path(there)
-        if row.content is None:
-            return None
-        kept = self._folder(row.content.hex()).glob(f"{row.content.hex()}{_SEPARATOR}*")
-        return next((path for path in kept if _holds(path, row.content)), None)
+        return None if row.content is None else self._kept(row.content)
 
     def source_of(self, row: SightingRow) -> Path | Crop | None:
         """What the picture of a sighting is made from: a part of a file here, where its image is one; else its file."""
@@ -109,6 +150,12 @@ class ImageStore:
         except (ImageError, MissingFileError):
             return None
 
+    def _kept(self, content: bytes) -> Path | None:
+        """A file here with this content."""
+        digest = content.hex()
+        there = self._folder(digest).glob(f"{digest}{_SEPARATOR}*")
+        return next((path for path in there if _holds(path, content)), None)
+
     def _folder(self, digest: str) -> Path:
         return self.images / digest[:2]
 
@@ -141,8 +188,7 @@ def shown_name(image: str | None) -> str | None:
     if image is None:
         return None
     name = image.rstrip("/").rpartition("/")[2]
-    digest, separator, rest = name.partition(_SEPARATOR)
-    return rest if separator and re.fullmatch(r"[0-9a-f]{32}", digest) else name
+    return re.sub(r"^[0-9a-f]{32}--(@[0-9a-f]{24}-\d+--)?", "", name)
 
 
 def _local(row: SightingRow) -> str | None:

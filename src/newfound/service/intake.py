@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from anyio import CapacityLimiter, to_thread
 
 from newfound.service.batching import Job, QueueFull, Stopped
 from newfound.service.core import Service
+from newfound.service.images_store import Kept
 from newfound.service.problems import Problem
 from newfound.service.uploads import Uploads
 from newfound.sightings import Sighting
@@ -66,7 +67,7 @@ class Intake:
         if not given.complete:
             await to_thread.run_sync(given.fetch, self._service.settings, limiter=self._fetchers)
 
-    async def keep(self, given: Uploads) -> list[tuple[Path, bool]]:
+    async def keep(self, given: Uploads, mark: str | None) -> list[Kept]:
         """Write images to the disk; see `ImageStore.keep`.
 
         Raises:
@@ -76,7 +77,19 @@ class Intake:
         readable = given.readable()
         with self._refusals():
             self._service.batcher.check_room(len(readable))
-        return await to_thread.run_sync(self._service.store.keep, readable, limiter=self._writers)
+        return await to_thread.run_sync(self._service.store.keep, readable, mark, limiter=self._writers)
+
+    async def entered(self, kept: Sequence[Kept], job: Job, arrived: Callable[[], None]) -> list[Sighting]:
+        """What is decided on images that were kept, or was when the request came before."""
+        answers = iter(await self.decided(job, arrived))
+        if all(image.entered is None for image in kept):
+            return list(answers)
+        shelf = await to_thread.run_sync(partial(self._service.shelves.now, fresh=True))
+        rows = [(image.path, image.entered) for image in kept]
+        job.times = {**job.times, **{row.number: row.time for _, row in rows if row is not None}}
+        return [
+            next(answers) if row is None else Sighting.of(row, path, shelf.name(row.category)) for path, row in rows
+        ]
 
     async def decided(self, job: Job, arrived: Callable[[], None]) -> list[Sighting]:
         """What is decided on images. Raises Problem if the queue has no room for them."""

@@ -57,12 +57,14 @@ def routes(service: Service, settings: Settings) -> APIRouter:
         """Decide on images in order, and enter them; what is new founds a category.
 
         The answer comes after the commit. A request that is sent again with the same Idempotency-Key gets the same
-        answer and is not entered twice. Images that cannot be read make it 422, with their index; the others are
-        entered all the same.
+        answer and is not entered twice: for a day, or until the service is started again. After that, images that were
+        entered come back as `repeated`; those sent with `again` still get the answer that they had. Images that cannot
+        be read make it 422, with their index; the others are entered all the same.
         """
         async with intake.turn() as turn:
             given = await uploads.read(request, settings)
-            work = partial(_observe, service, intake, given, turn)
+            mark = None if idempotency_key is None or not given.again else given.mark(idempotency_key)
+            work = partial(_observe, service, intake, given, turn, mark)
             return await service.idempotency.once(idempotency_key, given.digest, work)
 
     @router.post(
@@ -93,18 +95,20 @@ def routes(service: Service, settings: Settings) -> APIRouter:
     return router
 
 
-async def _observe(service: Service, intake: Intake, given: uploads.Uploads, turn: Turn) -> Answer:
+async def _observe(
+    service: Service, intake: Intake, given: uploads.Uploads, turn: Turn, mark: str | None
+) -> Answer:  # fmt: skip
     start = time.monotonic()
     await intake.fetch(given)
-    kept = await intake.keep(given)
+    kept = await intake.keep(given, mark)
     given.let_go()
     turn.let_go()
-    job = Job([path for path, _ in kept], again=given.again)
-    sightings = await intake.decided(job, turn.arrived)
+    job = Job([image.path for image in kept if image.entered is None], again=given.again)
+    sightings = await intake.entered(kept, job, turn.arrived)
     service.follower.wake()
-    for (path, fresh), sighting in zip(kept, sightings, strict=True):
-        if fresh and sighting.error is not None:  # no image, so nothing to keep
-            path.unlink(missing_ok=True)
+    for image, sighting in zip(kept, sightings, strict=True):
+        if image.fresh and sighting.error is not None:  # no image, so nothing to keep
+            image.path.unlink(missing_ok=True)
     answer = _told(service, given, sightings, job)
     service.metrics.observe_seconds.observe(time.monotonic() - start)
     bad = sum(sighting.error is not None for sighting in sightings) + len(given.images) - len(kept)

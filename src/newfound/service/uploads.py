@@ -85,6 +85,10 @@ class Uploads:
             whole.update(hashlib.sha256(image.data or b"").digest() + rest)
         return whole.digest()
 
+    def mark(self, key: str) -> str:
+        """24 hex digits that only this request with this key has."""
+        return hashlib.sha256(key.encode() + b"\0" + self.digest()).hexdigest()[:24]
+
     @property
     def complete(self) -> bool:
         """Whether nothing has to be fetched."""
