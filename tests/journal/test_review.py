@@ -200,6 +200,16 @@ def test_an_image_that_was_entered_twice_is_forgotten_twice(tmp_path):
     assert b"secret" not in data
 
 
+def test_to_forget_an_image_writes_no_place_of_those_that_stay(tmp_path):
+    keeper = keeper_of(where=tmp_path / "journal.db")
+    keeper.enter(images(*range(40)), E[3 + np.arange(40) % 5])
+    move(keeper, [10], 4)
+    keeper.forget([7])
+    _, places, _ = keeper.journal.standing()
+    assert places.keys() == {7, 10}
+    assert verify(keeper.journal).fine
+
+
 def test_what_has_lost_its_feature_can_still_be_forgotten(tmp_path):
     """As after `reencode`, when an image was gone: its name is in the journal, and what was learnt is not."""
     keeper = keeper_of(where=tmp_path / "journal.db")
