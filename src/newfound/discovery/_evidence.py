@@ -57,15 +57,15 @@ class Evidence:
     """Categories as rows that grow: sums and counts of the readings they are made of, and what follows from them.
 
     ``counts`` is the evidence, n. ``members`` is what the prior goes by: they differ for known categories that do
-    not learn. ``fast``, ``offsets`` and ``lengths`` (b in float32, c and |b|) serve the filter only. ``changed`` marks
-    the rows that second thoughts have not looked at as they are now.
+    not learn. ``fast`` (b, a 1 in the place of n, and c, in float32), ``offsets`` (c) and ``lengths`` (|b|) serve the
+    filter only. ``changed`` marks the rows that second thoughts have not looked at as they are now.
     """
 
     def __init__(self, model: Model, prior: Prior, sums: Float64s, counts: Ints, members: Ints) -> None:
         self.model, self.prior = model, prior
         n, d = sums.shape
         self._sums, self._numbers = Rows(sums), Rows(np.stack([counts, members], axis=1))
-        self._weights, self._fast = Rows(np.empty((n, d))), Rows(np.empty((n, d), np.float32))
+        self._weights, self._fast = Rows(np.empty((n, d))), Rows(np.empty((n, model.width), np.float32))
         self._scalars = Rows(np.empty((n, 3)))  # share of the prior, c with that share, |b|
         self._changed = Rows(np.ones(n, bool))
         self.refresh(np.arange(n))
@@ -127,7 +127,10 @@ class Evidence:
         bent *= weights
         scalars[:, 1] = model.constant[levels] - np.einsum("ij,ij->i", bent, weights) + scalars[:, 0]
         scalars[:, 2] = np.sqrt(np.einsum("ij,ij->i", weights, weights))
-        return Grown(sums, numbers, weights, weights.astype(np.float32), scalars)
+        fast = np.zeros((len(sums), model.width), np.float32)
+        fast[:, : model.dimension], fast[:, -1] = weights, scalars[:, 1]
+        fast[np.arange(len(sums)), model.dimension + levels] = 1.0
+        return Grown(sums, numbers, weights, fast, scalars)
 
     def _put(self, rows: Ints, derived: Grown) -> None:
         self._weights.view[rows], self._fast.view[rows] = derived.weights, derived.fast
@@ -141,16 +144,17 @@ class Evidence:
         weights = self._weights.view[row]
         np.multiply(self._sums.view[row], level / count, out=weights)
         weights *= model.pull[level]
-        self._fast.view[row] = weights
         odds = self.prior.of(members)
         offset = model.constant.item(level) - float((model.half[level] * weights).dot(weights)) + odds
+        fast, d = self._fast.view[row], model.dimension
+        fast[:d], fast[d:], fast[d + level], fast[-1] = weights, 0.0, 1.0, offset
         self._scalars.view[row] = odds, offset, math.sqrt(float(weights.dot(weights)))
         self._changed.view[row] = True
 
-    def fast_row(self, row: int) -> tuple[Float32s, int, float, float]:
-        """b in float32, the row of the model's tables, c and |b| of a category."""
+    def fast_row(self, row: int) -> tuple[Float32s, float, float]:
+        """The row of ``fast``, c and |b| of a category."""
         _, offset, length = self._scalars.view[row].tolist()
-        return self._fast.view[row], min(self._numbers.view.item(row, 0), self.model.cap), offset, length
+        return self._fast.view[row], offset, length
 
     def join(self, row: int, reading: Float32s, *, learns: bool) -> None:
         """Takes one more reading in, as evidence if it ``learns``."""

@@ -42,11 +42,16 @@ class Model:
         self.pull = pull / variance
         self.half = variance / 2.0
         self.bend = 0.5 * (1.0 / variance[0] - 1.0 / variance)
-        self._errors = _gamma(len(spread) + 8), _gamma(8), self.constant.item(-1) + 1e-6
+        self._gamma, self._most = _gamma(len(spread) + 8), self.constant.item(-1) + 1e-6
 
     @property
     def dimension(self) -> int:
         return len(self.spread)
+
+    @property
+    def width(self) -> int:
+        """The length of what is multiplied for a fast value; see :meth:`error`."""
+        return len(self.spread) + len(self.bend) + 1
 
     def levels(self, counts: Ints) -> Ints:
         """The row of the tables for so many members."""
@@ -87,16 +92,13 @@ class Model:
     def error(self, lengths: Any, bends: Any, longest: float, highest: float) -> Any:
         """How far a fast value (of :class:`_products.Products`) can be from the canonical one.
 
-        A fast value is fl(fl(x.b + q) + c): x.b a float32 inner product with b rounded to float32, q = sum a x^2 and
-        c = C - sum v b^2 / 2, with the prior's share, rounded from float64. With u = 2^-24 and
-        gamma_n = n u / (1 - n u), any order of summation and any fused multiply-add,
+        A fast value is a float32 inner product of (x, q by number of members, 1) with (b, a 1 among zeros, c), all
+        rounded to float32, where q = sum a x^2 and c = C - sum v b^2 / 2, with the prior's share. So it adds up D + 2
+        terms, in any order and with any fused multiply-add; that of a zero is exact. With u = 2^-24 and
+        gamma_n = n u / (1 - n u) it is within gamma_{D+3} (sum|x b| + |q| + |c|), where sum|x b| <= |x| |b|.
 
-        - the inner product is within gamma_D sum|x b| of x.b for the rounded b, which is itself within u sum|x b|,
-          and sum|x b| <= |x| |b|; the two additions cost another 2 u |x.b|: together gamma_{D+4} |x| |b|;
-        - q and c are rounded once and go through at most two additions: gamma_4 (|q| + |c|).
-
-        The float64 roundings, of the canonical value too, are of the order D 2^-53 of |x| |b|, |q|, |c| and C. Four
-        more units on each term pay for them many times over (as long as D < 2^20) and for what underflows.
+        The float64 roundings, of the canonical value too, are of the order D 2^-53 of |x| |b|, |q|, |c| and C. Five
+        more units pay for them many times over (as long as D < 2^20) and for what underflows.
 
         Args:
             lengths: |x|, of one reading or of many.
@@ -104,8 +106,7 @@ class Model:
             longest: The largest |b| of a category.
             highest: The largest |c|, C included, of a category.
         """
-        of_products, of_others, rest = self._errors
-        return of_products * lengths * longest + of_others * (bends + highest + rest)
+        return self._gamma * (lengths * longest + bends + highest + self._most)
 
 
 def _take(rows: Any, which: Ints, out: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,15 @@ from newfound.discovery._exact import Float32s, Float64s, Ints
 from newfound.discovery._model import Model
 
 _LOWEST = -3.4e38  # above the -inf of columns that do not count
-_CACHED = 16  # readings that are added to at a time: what is worked on stays in the cache
 
 
 class Readings:
     """A block of readings and what every product with it needs."""
 
-    def __init__(self, readings: Float32s, model: Model, facts: Float64s | None = None,
-                 bends: Float32s | None = None) -> None:  # fmt: skip
+    def __init__(self, readings: Float32s, model: Model, facts: Float64s | None = None) -> None:
         self.rows, self._model = readings, model
         self.facts = self._find_out() if facts is None else facts
         self.lengths, self.largest_bends = self.facts[:, 0], self.facts[:, 1]
-        self.bends = self.facts[:, 2:].astype(np.float32) if bends is None else bends
 
     def _find_out(self) -> Float64s:
         """For every reading |x|, the largest |q|, and q by number of members."""
@@ -34,32 +32,27 @@ class Readings:
     def width_of_facts(model: Model) -> int:
         return 2 + len(model.bend)
 
+    @cached_property
+    def wide(self) -> Float32s:
+        """What is multiplied with a row of :attr:`Evidence.fast`: x, q by number of members, and 1."""
+        wide = np.ones((len(self), self._model.width), np.float32)
+        wide[:, : self._model.dimension] = self.rows
+        wide[:, self._model.dimension : -1] = self.facts[:, 2:]
+        return wide
+
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, which: Any) -> Readings:
         """Some of them."""
-        return Readings(self.rows[which], self._model, self.facts[which], self.bends[which])
+        some = Readings(self.rows[which], self._model, self.facts[which])
+        if "wide" in self.__dict__:
+            some.wide = self.wide[which]
+        return some
 
-    def values(self, vectors: Float32s, levels: Ints, offsets: Float32s, out: Float32s | None = None) -> Float32s:
-        """The fast values of all readings with categories of which this is known: b, n and c."""
-        out = np.empty((len(self), len(vectors)), np.float32) if out is None else out
-        np.matmul(self.rows, vectors.T, out=out)
-        memory = np.empty((min(_CACHED, len(self)), len(vectors)), np.float32)
-        for start in range(0, len(self), _CACHED):
-            part = out[start : start + _CACHED]
-            # mode="clip" only spares np.take a buffer: every index is in range.
-            bends = self.bends[start : start + _CACHED]
-            part += np.take(bends, levels, axis=1, out=memory[: len(part)], mode="clip")
-            part += offsets
-        return out
-
-    def values_of_one(self, start: int, vector: Float32s, level: int, offset: float) -> Float32s:
-        """The fast values of the readings from ``start`` on with a single category."""
-        values = self.rows[start:].dot(vector)
-        values += self.bends[start:, level]
-        values += offset
-        return values
+    def values(self, vectors: Float32s, out: Float32s | None = None) -> Float32s:
+        """The fast values of all readings with categories of which these are the rows of ``fast``."""
+        return np.matmul(self.wide, vectors.T, out=out)
 
     def errors(self, longest: float, highest: float) -> Float64s:
         """:meth:`Model.error` of each."""
@@ -77,17 +70,16 @@ class Products:
 
     def __init__(self, block: Readings, evidence: Evidence, room: int = 0, unsettled: int = 0,
                  rows: Any = slice(None)) -> None:  # fmt: skip
-        offsets, levels = evidence.offsets[rows], evidence.model.levels(evidence.counts[rows])
-        n, size, dimension = len(block), len(offsets), evidence.model.dimension
+        offsets = evidence.offsets[rows]
+        n, size = len(block), len(offsets)
         self.evidence, self._block, self._end = evidence, block, size
         self._unsettled, self._stop = unsettled, unsettled
         self.values = np.empty((n, size + room + unsettled), np.float32)
-        block.values(evidence.fast[rows], levels, offsets.astype(np.float32), out=self.values[:, :size])
+        block.values(evidence.fast[rows], out=self.values[:, :size])
         self.longest = float(evidence.lengths[rows].max(initial=0.0))
         self.highest = float(np.abs(offsets).max(initial=0.0))
         self._slots: dict[int, int] = {}
-        self._vectors = np.empty((unsettled, dimension), np.float32)
-        self._levels, self._offsets = np.empty(unsettled, np.int64), np.empty(unsettled, np.float32)
+        self._vectors = np.empty((unsettled, evidence.model.width), np.float32)
         self._rows = np.arange(size + room + unsettled)
 
     def renew(self, row: int, after: int) -> None:
@@ -98,8 +90,7 @@ class Products:
                 self.values[after + 1 : self._stop, row] = -np.inf
             slot = self._slots[row] = len(self._slots)
             self._rows[self._end + slot] = row
-        self._vectors[slot], self._levels[slot], offset, length = self.evidence.fast_row(row)
-        self._offsets[slot] = offset
+        self._vectors[slot], offset, length = self.evidence.fast_row(row)
         self.longest, self.highest = max(self.longest, length), max(self.highest, abs(offset))
 
     def renew_all(self, rows: Ints, grown: Grown, after: int) -> None:
@@ -108,8 +99,7 @@ class Products:
         slots = slice(first, first + len(rows))
         self._slots.update(zip(rows.tolist(), range(first, slots.stop), strict=True))
         self._rows[self._end + first : self._end + slots.stop] = rows
-        self._vectors[slots], self._offsets[slots] = grown.fast, offsets
-        self._levels[slots] = self.evidence.model.levels(grown.numbers[:, 0])
+        self._vectors[slots] = grown.fast
         old = rows[rows < self._end]
         if len(old):
             self.values[after + 1 : self._stop, old] = -np.inf
@@ -119,7 +109,7 @@ class Products:
     def withdraw(self, row: int, after: int) -> None:
         """From the reading after ``after`` on, the row does not count."""
         if row in self._slots:
-            self._offsets[self._slots[row]] = -np.inf
+            self._vectors[self._slots[row], -1] = -np.inf
         elif row < self._end:
             self.values[after + 1 :, row] = -np.inf
 
@@ -128,8 +118,7 @@ class Products:
         count, end = len(self._slots), self._end
         rows, rest = self._rows[end : end + count].copy(), self._block[start:]
         if count and len(rest):
-            fresh = rest.values(self._vectors[:count], self._levels[:count], self._offsets[:count])
-            self.values[start:, rows] = fresh
+            self.values[start:, rows] = rest.values(self._vectors[:count])
         self._rows[end : end + count] = np.arange(end, end + count)
         self._end, self._stop = len(self.evidence), start + self._unsettled
         self._slots.clear()
@@ -143,9 +132,7 @@ class Products:
         end = self._end + len(self._slots)
         if self._slots:
             fresh = self.values[i, self._end : end]
-            np.matmul(self._vectors[: len(fresh)], self._block.rows[i], out=fresh)
-            fresh += self._block.bends[i].take(self._levels[: len(fresh)])
-            fresh += self._offsets[: len(fresh)]
+            np.matmul(self._vectors[: len(fresh)], self._block.wide[i], out=fresh)
         return self.values[i, :end]
 
     def pool(self, values: Float32s, floor: float, most: int, error: float) -> tuple[Ints, Float32s]:

@@ -26,7 +26,7 @@ class Survey:
     def __init__(self, block: Readings, categories: Products, candidates: Products, part: slice,
                  cuts: tuple[float, float | None], odds: Odds, k: int) -> None:  # fmt: skip
         self._evidence, self._waiting = categories.evidence, candidates.evidence
-        self.block, self.start, self._model = block, part.start, categories.evidence.model
+        self.block, self.start = block, part.start
         self._new = new = categories.evidence.prior.of_new(len(categories.evidence))
         self._longest = max(categories.longest, candidates.longest)
         self._highest = max(categories.highest, candidates.highest)
@@ -55,17 +55,17 @@ class Survey:
         first = np.full(near.max(initial=-1) + 1, len(self.block))
         np.minimum.at(first, rows[rows >= 0], changing[rows >= 0])
         self.hard[at[first[near] < at]] = True
-        levels, (_, offsets, lengths) = self._model.levels(grown.numbers[:, 0]), grown.scalars.T
+        _, offsets, lengths = grown.scalars.T
         limits = self._limits_for(lengths.max(initial=0.0), np.abs(offsets).max(initial=0.0))
-        values = self.block.values(grown.fast, levels, offsets.astype(np.float32))
+        values = self.block.values(grown.fast)
         matter = values >= limits[:, self.doubtful[changing].astype(np.int64)]
         self.hard |= (matter & (changing < np.arange(len(self.block))[:, None])).any(axis=1)
 
     def disturb(self, i: int, row: int, *, waits: bool) -> None:
         """Marks the readings after ``i`` to which it may matter that a category is now as it is, or (``waits``) that
         this candidate is there."""
-        vector, level, offset, length = (self._waiting if waits else self._evidence).fast_row(row)
-        values = self.block.values_of_one(i + 1, vector, level, offset)
+        vector, offset, length = (self._waiting if waits else self._evidence).fast_row(row)
+        values = self.block.wide[i + 1 :].dot(vector)
         self.hard[i + 1 :] |= values >= self._limits_for(length, abs(offset))[i + 1 :, int(waits)]
         if not waits:
             self._mark(self._near, i, row)
