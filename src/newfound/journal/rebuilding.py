@@ -47,7 +47,7 @@ class Rebuilding:
         """
         present = [row for row in rows if row.feature is not None]
         self._absent += [row.number for row in rows if row.feature is None]
-        olds = self._resolve(np.array([places[row.number] for row in present], np.int64))  # of all at once: it is faster
+        olds = self._resolve(np.array([places[row.number] for row in present], np.int64))  # all at once: faster
         parts = [self._new_part(old) for old in olds.tolist()]
         stays = set(pinned)
         flags = np.array([row.number in stays for row in present], bool)
