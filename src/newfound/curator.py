@@ -116,7 +116,8 @@ class Curator:
         numbers = self._numbers(images)
 
         def make(book: Book, writer: Writer) -> editing.Edit:
-            return editing.split(book.catalogue, self.keeper.places(writer, numbers), category)
+            places = self.keeper.places(writer, numbers)
+            return editing.split(book.catalogue, places, category, writer.pinned(places))
 
         return self.category(self._edit(make).details["category"])
 
@@ -130,7 +131,7 @@ class Curator:
         def make(book: Book, writer: Writer) -> editing.Edit:
             home = book.catalogue.resolve(category)  # refuses an id that was never given out
             places = self.keeper.places(writer, numbers)
-            kind, details = editing.move(book.catalogue, places, home)
+            kind, details = editing.move(book.catalogue, places, home, writer.pinned(places))
             if undoing.decided(writer, places) and book.catalogue.stay(places.values(), home):
                 details["changes"] = []
             return kind, details

@@ -311,6 +311,26 @@ def test_what_a_person_has_put_somewhere_second_thoughts_leave_there():
     assert (told(), told(1)) == ([1], [])
 
 
+def test_what_is_no_longer_a_persons_word_second_thoughts_may_move_again():
+    d = BayesianDictionary([25.0], np.empty((0, 1)), [], threshold=0.0, reconsider_every=10)
+    d.observe(line(0.0, 2.3, 4.2))
+    d.reassign([1, 0], line(2.3, 0.0), [0, 0], 0)
+    assert d.state()["pinned"].tolist() == [True, True, False]
+    d.reassign([1, 0], line(2.3, 0.0), [0, 0], 0, pinned=[False, True])
+    assert d.state()["pinned"].tolist() == [True, False, False]
+    d.observe(line(4.2, 4.1, 4.2, 4.3, 0.0, -0.1, 0.1))
+    assert [event.sighting for event in d.drain_events()] == [1]
+
+
+def test_pins_that_are_not_one_for_each_sighting_are_refused():
+    d = BayesianDictionary([25.0], np.empty((0, 1)), [], threshold=0.0)
+    d.observe(line(0.0, 2.3))
+    before = bits(d)
+    with pytest.raises(SettingsError, match="pinned is True or False for each of 2"):
+        d.reassign([0, 1], line(0.0, 2.3), [0, 0], 0, pinned=[True])
+    assert bits(d) == before
+
+
 @pytest.mark.parametrize(("pinned", "merged"), [([], 1), ([0], 1), ([0, 1], 0)])
 def test_twins_that_a_person_keeps_apart_do_not_merge(pinned, merged):
     d = BayesianDictionary([25.0], np.empty((0, 1)), [], threshold=2.0, reconsider_every=3, merge_at=1.0)

@@ -16,6 +16,7 @@ from newfound.errors import SettingsError
 from newfound.journal import Journal
 from newfound.journal.book import Book
 from newfound.journal.catalogue import Catalogue
+from newfound.journal.editing import undo
 from newfound.journal.keeper import Image, Keeper
 from newfound.journal.replaying import verify
 from newfound.journal.rows import NEWFOUND, EventRow, to_json
@@ -96,6 +97,29 @@ def test_what_is_taken_back_was_never_there_and_what_is_refused_changes_nothing(
     assert stands(curator) == stands(never)
     assert verify(curator.keeper.journal).fine
     assert Keeper(curator.keeper.journal).book.to_bytes() == curator.keeper.book.to_bytes()
+
+
+@pytest.mark.parametrize("edit", [lambda c: c.move([3, 4], 5), lambda c: c.split(4, [3, 4]), lambda c: c.move([3], 4)])
+def test_images_that_are_put_back_are_free_again_and_those_of_an_earlier_edit_stay(edit):
+    curator = curator_of(weighing)
+    curator.move([4], 4)  # it is there, and a person says that it is right
+    edit(curator)
+    assert 3 in curator.keeper.journal.pinned(range(len(SEEN)))
+    curator.undo()
+    assert curator.keeper.standing(range(len(SEEN))) == SEEN
+    assert curator.keeper.journal.pinned(range(len(SEEN))) == {4}
+    assert verify(curator.keeper.journal).fine
+
+
+def test_an_undo_of_an_older_newfound_leaves_images_where_it_put_them_for_good():
+    curator = curator_of(weighing)
+    curator.move([3, 4], 5)
+    event = to_take_back(curator.keeper.journal)
+    for change in event.details["back"]:
+        change.pop("pinned", None)
+    curator.keeper.edit(lambda _, writer: undo(event, writer.place([3, 4])))
+    assert curator.keeper.journal.pinned(range(len(SEEN))) == {3, 4}
+    assert verify(curator.keeper.journal).fine
 
 
 def rename(category: int, name: str = "name") -> Edit:

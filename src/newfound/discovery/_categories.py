@@ -202,7 +202,9 @@ class Register(ABC):
         homes = self._categories.resolve(ids)
         return homes if homes.ndim else int(homes)
 
-    def reassign(self, numbers: Any, features: Any, sources: Any, target: int | None = None) -> int:
+    def reassign(
+        self, numbers: Any, features: Any, sources: Any, target: int | None = None, pinned: Any = None
+    ) -> int:
         """Puts sightings where a person says that they belong, and returns the id of that category.
 
         Members move, and evidence as far as the dictionary learns from members. A discovered category that is left
@@ -214,6 +216,8 @@ class Register(ABC):
             features: ``[m, D]``: what they were decided on.
             sources: ``[m]``: the ids that they belong to now, or aliases of these.
             target: The id that they belong to, or an alias of it. None: they found a category, which gets the next id.
+            pinned: ``[m]``: whether a person has put the sighting there, rather than taken back that somebody had put
+                it elsewhere; None: all of them.
 
         Raises:
             FeatureError: Features that :meth:`observe` would refuse; nothing has changed then.
@@ -221,7 +225,7 @@ class Register(ABC):
                 sources that cannot be right; nothing has changed then.
         """
         readings = self._read(features)
-        told = moves(self._categories, self._seen, len(readings), numbers, sources, target)
+        told = moves(self._categories, self._seen, len(readings), numbers, sources, target, pinned)
         survivor = self._categories.next_id if told.founds else int(self.ids[told.target])
         self._rehome(told, readings[told.order])
         return survivor

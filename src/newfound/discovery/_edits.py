@@ -25,6 +25,7 @@ class Moves:
         sources: The rows of the categories that they belonged to.
         target: The row of the one that they belong to from now on; the first free one if they found it.
         founds: Whether they found it.
+        pinned: Which of them a person wants to stay there.
     """
 
     order: Ints
@@ -32,6 +33,7 @@ class Moves:
     sources: Ints
     target: int
     founds: bool
+    pinned: NDArray[np.bool_]
 
     @property
     def leaving(self) -> NDArray[np.bool_]:
@@ -61,7 +63,9 @@ class Given:
     pinned: NDArray[np.bool_]
 
 
-def moves(categories: Categories, seen: int, readings: int, numbers: Any, sources: Any, target: Any) -> Moves:
+def moves(
+    categories: Categories, seen: int, readings: int, numbers: Any, sources: Any, target: Any, pinned: Any
+) -> Moves:
     """Moves of so many sightings, of ``seen`` in all; a target of None is a category that they found.
 
     Raises:
@@ -70,6 +74,7 @@ def moves(categories: Categories, seen: int, readings: int, numbers: Any, source
     """
     given = integers(numbers, readings, "number", "feature")
     order = np.argsort(given, kind="stable")
+    stay = _flags(pinned, readings, otherwise=True)[order]
     ascending = given[order]
     unseen = ascending[(ascending < 0) | (ascending >= seen)]
     if unseen.size:
@@ -89,10 +94,10 @@ def moves(categories: Categories, seen: int, readings: int, numbers: Any, source
     if target is None:
         if not readings:
             raise SettingsError("a category is founded by one sighting or more: name them, or a target")
-        return Moves(order, ascending, rows, len(categories), founds=True)
+        return Moves(order, ascending, rows, len(categories), True, stay)
     if np.ndim(target):
         raise SettingsError(f"the target is one category, or None for a new one, not {target!r}")
-    return Moves(order, ascending, rows, int(_rows(categories, np.asarray(target)[None])[0]), founds=False)
+    return Moves(order, ascending, rows, int(_rows(categories, np.asarray(target)[None])[0]), False, stay)
 
 
 def _rows(categories: Categories, ids: Ints) -> Ints:
@@ -119,10 +124,14 @@ def given(categories: Categories, readings: int, ids: Any, pinned: Any) -> Given
         raise SettingsError(
             f"sample {i} is said to be of category {names[i]}, which is neither living nor the next, {highest[i] + 1}"
         )
-    flags = np.zeros(readings, bool) if pinned is None else np.asarray(pinned)
-    if flags.shape != (readings,) or (flags.size and flags.dtype != bool):
-        raise SettingsError(f"pinned is True or False for each of {readings} samples, or None")
-    return Given(names, categories.places(names), created, flags.astype(bool))
+    return Given(names, categories.places(names), created, _flags(pinned, readings, otherwise=False))
+
+
+def _flags(pinned: Any, number: int, *, otherwise: bool) -> NDArray[np.bool_]:
+    flags = np.full(number, otherwise) if pinned is None else np.asarray(pinned)
+    if flags.shape != (number,) or (flags.size and flags.dtype != bool):
+        raise SettingsError(f"pinned is True or False for each of {number} samples, or None")
+    return flags.astype(bool)
 
 
 def integers(values: Any, number: int, what: str, of: str) -> Ints:

@@ -13,7 +13,7 @@ from newfound.errors import SettingsError
 
 
 def rehome(ledger: Ledger, moves: Moves, readings: Float32s, seen: int) -> None:
-    """Moves sightings, of ``seen`` in all, with what they are evidence for, and pins them.
+    """Moves sightings, of ``seen`` in all, with what they are evidence for, and pins those that shall stay.
 
     A category left without evidence dissolves into the target; candidates that were answered with it go along.
 
@@ -37,7 +37,7 @@ def rehome(ledger: Ledger, moves: Moves, readings: Float32s, seen: int) -> None:
     ledger.candidates.settle(moves.numbers)
     ledger.categories.move(moves)
     memory.rehome(places[remembered], int(ledger.categories.ids.view[moves.target]))
-    memory.pinned[places[remembered]] = True
+    memory.pinned[places[remembered]] = moves.pinned[remembered]
 
     groups = moves.emptied(evidence.counts, known)
     evidence.sums[[source for _, source in groups]] = 0.0  # what rounding has left of them

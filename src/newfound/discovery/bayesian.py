@@ -68,7 +68,8 @@ class BayesianDictionary(Register):
             least so much log density. None merges none.
 
     Sightings that a person moves (:meth:`reassign`) take their evidence along; that is no event. Candidates among them
-    stop waiting and become evidence, even those that belong to the target already. All are pinned, as are samples that
+    stop waiting and become evidence, even those that belong to the target already. All are pinned (unless ``pinned``
+    says that a move is merely taken back), as are samples that
     are admitted so: second thoughts never move them, nor merge two categories that both have remembered ones.
 
     The score of a sample is its best log ratio with a category, the prior included; -1e30 if there is none. Its

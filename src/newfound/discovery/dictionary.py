@@ -69,7 +69,9 @@ class Dictionary(Protocol):
     def merge(self, ids: Iterable[int]) -> int:
         """Makes one category of several and returns the id it lives on under."""
 
-    def reassign(self, numbers: Any, features: Any, sources: Any, target: int | None = None) -> int:
+    def reassign(
+        self, numbers: Any, features: Any, sources: Any, target: int | None = None, pinned: Any = None
+    ) -> int:
         """Puts sightings where a person says that they belong, None: into a new category; returns its id."""
 
     def admit(self, features: Any, categories: Any, pinned: Any = None) -> None:

@@ -110,7 +110,7 @@ class Book:
         return Answered(decisions, self.catalogue.of_parts(decisions.category.tolist()), [])
 
     def apply(self, event: EventRow, lookup: Lookup) -> dict[int, tuple[int, bool]]:
-        """Takes in what a person did. Returns the parts that sightings are in from now on, for good."""
+        """Takes in what a person did. Returns the parts that sightings are in from now on, and whether for good."""
         places: dict[int, tuple[int, bool]] = {}
         for change in event.details.get("changes", ()):
             match change["op"]:
@@ -126,7 +126,8 @@ class Book:
                     self.dictionary.threshold = change["cut"]
                 case "place":
                     part = self._place(change, lookup)
-                    places |= dict.fromkeys(change["sightings"], (part, True))
+                    stay = _staying(change)
+                    places |= {number: (part, number in stay) for number in change["sightings"]}
                 case other:
                     raise JournalError(f"event {event.number} holds {other!r}, unknown to this newfound: update it.")
         self.position = Position(self.position.sightings, self.position.events + 1)
@@ -164,7 +165,9 @@ class Book:
             self.catalogue.put_under(category, None)
         target = self.catalogue.living_part(category) if exists else None
         here = [self.number_here(number) for number in numbers]
-        part = self.dictionary.reassign(here, lookup(numbers), change["sources"], target)
+        stay = _staying(change)
+        pinned = [number in stay for number in numbers]
+        part = self.dictionary.reassign(here, lookup(numbers), change["sources"], target, pinned)
         if target is None:
             self.catalogue.found(part, category)
         self.catalogue.follow(self.dictionary)
@@ -203,6 +206,11 @@ class Book:
             )
         except (SettingsError, FeatureError, KeyError, TypeError) as error:
             raise JournalError(f"a snapshot in this journal is damaged ({error}).") from error
+
+
+def _staying(change: Mapping[str, Any]) -> set[int]:
+    """The sightings of a place that a person wants to stay there; see `editing`."""
+    return set(change.get("pinned", change["sightings"]))
 
 
 def lookup_in(reader: Reader, book: Book) -> Lookup:

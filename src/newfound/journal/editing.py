@@ -10,6 +10,8 @@ changes of an event of its own. There are five changes:
     place  {sightings, sources, category}       sightings belong to a category; one that is not there yet is founded
 
 ``sources`` are the parts that sightings come from, which undo looks up when it is asked for: they may have moved since.
+Sightings that a person puts somewhere stay there, whatever the dictionary thinks of them later. To put them back frees
+them again, but for those that a person had put there: their numbers are ``pinned`` (in journals of before, all stay).
 What is so already, all of it, has no changes, and becomes no event.
 """
 
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import getpass
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from newfound.errors import SettingsError
@@ -89,8 +91,8 @@ def merge(catalogue: Catalogue, categories: Iterable[int]) -> Edit:
     return "merged", {"category": survivor, "merged": others, "changes": changes, "back": back}
 
 
-def split(catalogue: Catalogue, places: Mapping[int, int], category: int) -> Edit:
-    """Make a new category of some sightings of one; ``places`` are the parts they are in."""
+def split(catalogue: Catalogue, places: Mapping[int, int], category: int, pinned: Collection[int] = ()) -> Edit:
+    """Make a new category of some sightings of one; ``places`` and ``pinned`` as for `move`."""
     home = catalogue.resolve(category)
     if not places:
         raise SettingsError(f"name the images of category {home} to split off.")
@@ -99,12 +101,17 @@ def split(catalogue: Catalogue, places: Mapping[int, int], category: int) -> Edi
             raise SettingsError(
                 f"sighting {number} is in category {catalogue.of_part(part)}, not in {home}: move it, or split that."
             )
-    _, details = move(catalogue, places, catalogue.next_id)
+    _, details = move(catalogue, places, catalogue.next_id, pinned)
     return "split", details | {"of": home}
 
 
-def move(catalogue: Catalogue, places: Mapping[int, int], category: int) -> Edit:
-    """Say that sightings belong to a category."""
+def move(catalogue: Catalogue, places: Mapping[int, int], category: int, pinned: Collection[int] = ()) -> Edit:
+    """Say that sightings belong to a category.
+
+    Args:
+        places: the parts that they are in.
+        pinned: those of them that a person has put there.
+    """
     if not places:
         raise SettingsError("name the images to move.")
     target = catalogue.resolve(category) if category != catalogue.next_id else category
@@ -114,7 +121,8 @@ def move(catalogue: Catalogue, places: Mapping[int, int], category: int) -> Edit
         came_from.setdefault(catalogue.owner(places[number]), []).append(number)
     back: list[dict[str, Any]] = []
     for owner, group in came_from.items():
-        back.append({"op": "place", "sightings": group, "category": owner})
+        stay = [number for number in group if number in pinned]
+        back.append({"op": "place", "sightings": group, "category": owner, "pinned": stay})
         if (under := catalogue.entries[owner].under) is not None:  # merged: it gets its own back, and stays merged
             back.append({"op": "under", "category": owner, "under": under})
     return "moved", {
@@ -182,7 +190,8 @@ def undo(event: EventRow, where: Mapping[int, int]) -> Edit:
             left = {number: where[number] for number in change["sightings"] if number in where}
             if not left:
                 continue
-            change = place(left, change["category"])
+            stay = {"pinned": [n for n in change["pinned"] if n in left]} if "pinned" in change else {}
+            change = place(left, change["category"]) | stay
         changes.append(change)
     return UNDONE, {"event": event.number, "was": event.kind, "changes": changes}
 

@@ -94,7 +94,7 @@ def to_take_back(reader: Reader, number: int | None = None, by: str | None = Non
 def decided(reader: Reader, numbers: Iterable[int]) -> bool:
     """Whether a person has put all of these sightings somewhere, by moves and splits that stand."""
     left = set(numbers)
-    if reader.pinned(left) != left:  # the rule, and quick; what is taken back leaves sightings pinned, though
+    if reader.pinned(left) != left:  # the rule, and quick; what older versions took back stays pinned, though
         return False
     undone: set[int] = set()
     for event in reader.events(kinds=(*_MOVES, UNDONE), newest_first=True, derived=False):
