@@ -182,7 +182,9 @@ def _coded(turned: Tensor, steps: Any) -> tuple[Tensor, Float64s]:
 
 
 def _lengths(rows: Tensor) -> Float64s:
-    return np.asarray(rows.double().norm(dim=1).numpy())
+    """What the lengths of rows are at most: their squares are added up in float32, which may lose D units of 2^-24."""
+    squares = rows.square().sum(dim=1).numpy().astype(np.float64)
+    return np.asarray(np.sqrt(squares) * (1.0 + rows.shape[1] * 2.0**-23))
 
 
 def _sampled(samples: Float32s, prototypes: Float32s, counts: Ints, rows: Ints) -> Float32s:
