@@ -22,9 +22,9 @@ from newfound._few_images import suited
 from newfound._scenes import with_settings
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
-from newfound.datasets import LabelledImages, check_trainable, item_name, load_dataset
+from newfound.datasets import LabelledImages, check_trainable, load_dataset
 from newfound.distributed import check_agreement, divide
-from newfound.errors import DataError, RunError, SettingsError
+from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
 from newfound.image_size import best_input
 from newfound.images import contents_hash
@@ -36,7 +36,7 @@ from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
 from newfound.run_files import FORMAT, check_apart, held
-from newfound.teaching import lessons, train
+from newfound.teaching import lessons, readable, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
 
@@ -134,7 +134,7 @@ def fit(
         augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
         store = TokenCache(cache)
         encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
-        labelled, skipped = _readable(labelled, encoder, fabric, reporter)
+        labelled, skipped = readable(labelled, encoder, fabric, reporter)
         resolved = suited(resolved, labelled, asked=settings, say=reporter.say)
         config = _config(
             method, presets.label(preset, short=short), resolved, model, seed, precision, labelled, skipped
@@ -279,27 +279,6 @@ def _clear(folder: Path, overwrite: bool) -> None:
             shutil.rmtree(folder / name, ignore_errors=True)
     if (folder / "config.json").exists():
         raise RunError(f"{folder} already holds a run. Choose another folder, or pass overwrite=True (--overwrite).")
-
-
-def _readable(
-    data: LabelledImages, encoder: Encoder, fabric: Any, reporter: Reporter
-) -> tuple[LabelledImages, list[tuple[str, str]]]:
-    """The images that can be read, and (name, reason) of the others; their tokens are in the cache afterwards."""
-    with reporter.stage("reading images", len(data)) as progress:
-        divide(list(data.items), fabric, encoder.readable)
-        _, positions, errors = encoder.readable(data.items, progress)
-    skipped = [(item_name(data.items[i], i), str(error)) for i, error in errors.items()]
-    if skipped:
-        are = "image cannot be read and is" if len(skipped) == 1 else "images cannot be read and are"
-        reporter.say(f"{len(skipped)} {are} left out; the first: {skipped[0][1]}")
-        if not positions:
-            raise DataError(f"none of the {len(data)} images of {data.source} can be used; the first: {skipped[0][1]}")
-        few, data = f"{len(skipped)} of {len(data)}, the first: {skipped[0][1]}", data.subset(positions)
-        try:
-            check_trainable(data)
-        except DataError as error:
-            raise DataError(f"without the images that cannot be used ({few}), {error}") from None
-    return data, skipped
 
 
 __all__ = ["fit"]

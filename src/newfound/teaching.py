@@ -5,17 +5,45 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from newfound.checkpoints import Checkpoint
-from newfound.errors import ImageError
+from newfound.datasets import LabelledImages, check_trainable, item_name
+from newfound.distributed import divide
+from newfound.errors import DataError, ImageError
 from newfound.features import Encoder, Progress
 from newfound.images import content_hash
 from newfound.method import Method, Settings
+from newfound.progress import Reporter
 from newfound.training import EpochEnd, Trained, diverged, learn
+
+
+def readable(
+    data: LabelledImages, encoder: Encoder, fabric: Any, reporter: Reporter
+) -> tuple[LabelledImages, list[tuple[str, str]]]:
+    """The images that can be read, and (name, reason) of the others; their tokens are in the cache afterwards.
+
+    Raises DataError if too few are left to learn from.
+    """
+    with reporter.stage("reading images", len(data)) as progress:
+        divide(list(data.items), fabric, encoder.readable)
+        _, positions, errors = encoder.readable(data.items, progress)
+    skipped = [(item_name(data.items[i], i), str(error)) for i, error in errors.items()]
+    if skipped:
+        are = "image cannot be read and is" if len(skipped) == 1 else "images cannot be read and are"
+        reporter.say(f"{len(skipped)} {are} left out; the first: {skipped[0][1]}")
+        if not positions:
+            raise DataError(f"none of the {len(data)} images of {data.source} can be used; the first: {skipped[0][1]}")
+        few, data = f"{len(skipped)} of {len(data)}, the first: {skipped[0][1]}", data.subset(positions)
+        try:
+            check_trainable(data)
+        except DataError as error:
+            raise DataError(f"without the images that cannot be used ({few}), {error}") from None
+    return data, skipped
 
 
 def train(

@@ -6,6 +6,7 @@ import copy
 import csv
 import dataclasses
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from newfound.benchmarks.store import Store
 from newfound.datasets import LabelledImages
 from newfound.errors import SettingsError
 from newfound.method import _deciding
+from newfound.progress import Reporter
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 COSINES, EVIDENCE = "prototypes, running means, centred", "evidence, second thoughts"
@@ -47,6 +49,16 @@ def _quick(monkeypatch):
 def two_rules(monkeypatch) -> tuple[str, ...]:
     """The table has a row of cosines and a row of evidence, whatever else there is to compare."""
     return only(monkeypatch, COSINES, EVIDENCE)
+
+
+class Told(Reporter):
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
 
 
 def only(monkeypatch, *rules: str) -> tuple[str, ...]:
@@ -153,6 +165,21 @@ def test_without_measuring_it_shows_what_is_there(setup, two_rules, tmp_path, mo
 def test_too_few_images_to_rehearse_on_are_told(bench, two_rules, tmp_path):
     with pytest.raises(SettingsError, match="too few to hide some"):  # two images of each known class
         run_decisions(bench, tmp_path, seeds=[0], features=["frozen"])
+
+
+def test_images_that_cannot_be_read_are_left_out_and_counted(setup, two_rules, write_folder, tmp_path):
+    other = dataclasses.replace(setup, data=str(write_folder(tmp_path / "data", kinds=10, each=10)))
+    labelled, stream = other.split
+    for item in (labelled.items[0], *stream.items[:2]):
+        Path(item).write_bytes(b"no picture")
+    told = Told()
+    results = run_decisions(other, tmp_path, seeds=[0], features=["ltc"], reporter=told)
+    assert len(results) == 2
+    for r in results:
+        assert [scores["samples"] for scores in r["scores"]] == [len(stream) - 2] * setup.orders
+        assert r["unread"] == {"labelled": 1, "stream": 2}
+    assert "1 labelled and 2 streamed ones cannot be read, and are left out." in caption(results)
+    assert any("1 image cannot be read and is left out" in line for line in told.lines)
 
 
 def hand_made(strict: list[float], ece: list[float], rule: str = EVIDENCE, **more) -> dict:

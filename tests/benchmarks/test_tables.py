@@ -62,7 +62,7 @@ def test_a_reason_that_several_lines_have_is_told_once():
 def test_the_caption_tells_of_images_that_could_not_be_read():
     assert "cannot be read" not in table(LTC=[result([0.5], unread={"labelled": 0, "stream": 0})]).caption()
     told = table(SMILE=[result([0.5])], LTC=[result([0.5], unread={"labelled": 1, "stream": 1200})]).caption()
-    assert "Of these images, 1 labelled and 1,200 streamed ones cannot be read, and are left out." in told
+    assert "Of the images, 1 labelled and 1,200 streamed ones cannot be read, and are left out." in told
 
 
 def test_the_caption_of_the_latex_stays_a_comment_whatever_the_reason():

@@ -27,8 +27,9 @@ from newfound.benchmarks.cells import Setup, commit, digest, given
 from newfound.benchmarks.decisions_csv import as_csv
 from newfound.benchmarks.running import in_a_path
 from newfound.benchmarks.store import Result, Store
-from newfound.benchmarks.tables import Column, Values, plain_latex, plain_markdown, seeds_in_words
+from newfound.benchmarks.tables import Column, Values, plain_latex, plain_markdown, seeds_in_words, unread_in_words
 from newfound.cache import TokenCache
+from newfound.datasets import LabelledImages
 from newfound.discovery import events_of, standing
 from newfound.errors import SettingsError
 from newfound.evaluation import by_name, named_right, reliability, score, stream_order, unheard_of
@@ -38,7 +39,7 @@ from newfound.launching import launch
 from newfound.method import Method, get_method
 from newfound.progress import Reporter
 from newfound.rehearsal import SHARES, choose, draws_for, play
-from newfound.teaching import train
+from newfound.teaching import readable, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
 
@@ -64,21 +65,22 @@ class Learnt:
 
     reader: Method  # what reads them; its weights are not used
     scenes: dict[float, list[Scene]]
+    known: LabelledImages  # that can be read
     labelled: dict[float, np.ndarray]
-    stream: dict[float, np.ndarray]
+    stream: dict[float, tuple[np.ndarray, list[str]]]  # with the labels of the images that can be read
 
     def measure(self, rule: str, setup: Setup, seed: int) -> dict[str, Any]:
         """Choose the rule's settings in rehearsal, and score it on the stream."""
         chosen = choose(self.scenes, RULES[rule])
         method = with_settings(self.reader, {**RULES[rule], **chosen.settings})
-        labelled, stream = setup.split
+        labelled, (features, seen) = self.known, self.stream[chosen.share]
         with torch.inference_mode():
             known = method.teach(torch.from_numpy(self.labelled[chosen.share]), torch.from_numpy(labelled.targets))
-            readings = method.read(torch.from_numpy(self.stream[chosen.share]), known).float().numpy()
+            readings = method.read(torch.from_numpy(features), known).float().numpy()
         found: dict[str, Any] = {"scores": [], "standing": [], "calibration": []}
         for k in range(setup.orders):
             order = stream_order(len(readings), seed, k)
-            labels = [stream.labels[i] for i in order]
+            labels = [seen[i] for i in order]
             dictionary = method.dictionary(known, chosen.threshold)
             out = dictionary.observe(readings[order])
             now = standing(dictionary, out.category, events_of(dictionary))
@@ -96,6 +98,7 @@ class Learnt:
             "threshold": {"value": chosen.threshold, "rule": chosen.describe(), "flat": list(chosen.flat)},
             "share": chosen.share,
             "rehearsed": chosen.settings,
+            "unread": {"labelled": len(setup.split[0]) - len(labelled), "stream": len(setup.split[1]) - len(seen)},
         }
 
 
@@ -159,6 +162,7 @@ def learn(setup: Setup, name: str, seed: int, reporter: Reporter) -> Learnt:
     model.to(fabric.device)
     augmentation = Augmentation(settings.min_scale, settings.flip, settings.jitter)
     encoder = Encoder(model, Views(model.spec, augmentation), cache=TokenCache(None))
+    labelled, _ = readable(labelled, encoder, fabric, reporter)
     items = list(labelled.items)
     if settings.cached and settings.epochs:
         with reporter.stage("caching views", len(items)) as progress:
@@ -179,7 +183,8 @@ def learn(setup: Setup, name: str, seed: int, reporter: Reporter) -> Learnt:
             encoder.backbone.model.load_state_dict(after, strict=False)
             blend_tail(encoder.backbone, before, share)
             known[share] = encoder.features(items, progress)
-            seen[share] = encoder.features(list(stream.items), progress)
+            features, positions, _ = encoder.readable(stream.items, progress)
+            seen[share] = features, stream.subset(positions).labels
     reader_class = get_method(FEATURES[name])
     with torch.random.fork_rng(devices=[]):
         how = presets.resolve(FEATURES[name], "default", short=setup.short, overrides={})
@@ -188,7 +193,7 @@ def learn(setup: Setup, name: str, seed: int, reporter: Reporter) -> Learnt:
         share: [dataclasses.replace(scene, method=reader, read={}) for scene in draws]
         for share, draws in scenes.items()
     }
-    return Learnt(reader, played, known, seen)
+    return Learnt(reader, played, labelled, known, seen)
 
 
 def table_rows(results: Sequence[Result]) -> list[list[str]]:
@@ -217,14 +222,15 @@ def caption(results: Sequence[Result]) -> str:
     first, tried = results[0], seeds_in_words((r["seed"] for r in results), results[0]["orders"])
     data, commits = first["data"], ", ".join(sorted({r["commit"] for r in results}))
     drawn = "" if data["class_seed"] is None else f", class seed {data['class_seed']}"
-    return (
+    told = (
         f"{data['protocol']}{drawn} ({data['known']} of {data['classes']} classes known), {first['backbone']}, "
         f"features learnt by the preset {first['preset']}, {tried}; mean of All / Old / New and the "
         "spread of All over seeds and orders, in per cent. Thresholds and settings are rehearsed on the labelled set. "
         '"In the end": the answers after second thoughts. ECE: of the probability of the answer given at once, and of '
-        f"the probability that a sample is of a class without a category. Commits {commits}. "
-        f"{pretraining.in_words(first['backbone'], data['protocol'], first['weights'])}"
+        f"the probability that a sample is of a class without a category. Commits {commits}."
     )
+    seen = pretraining.in_words(first["backbone"], data["protocol"], first["weights"])
+    return " ".join([told, seen, *unread_in_words(results)])
 
 
 def write(results: Sequence[Result], folder: Path) -> list[Path]:

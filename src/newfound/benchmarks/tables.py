@@ -117,14 +117,7 @@ class Table:
             *seen,
             *self.notes,
         ]
-        unread = {
-            part: max(result.get("unread", {}).get(part, 0) for result in every) for part in ("labelled", "stream")
-        }
-        if any(unread.values()):
-            sentences.append(
-                f"Of these images, {unread['labelled']:,} labelled and {unread['stream']:,} streamed ones cannot be "
-                "read, and are left out."
-            )
+        sentences += unread_in_words(every)
         if any("(short)" in result["preset"] for result in every):
             from newfound.presets import SHORT  # here: commands show their help without PyTorch
 
@@ -260,6 +253,16 @@ def seeds_in_words(seeds: Iterable[int], orders: int) -> str:
     if not others:
         return f"seed {last}, in {orders_in_words(orders)}"
     return f"seeds {', '.join(others)} and {last}, each in {orders_in_words(orders)}"
+
+
+def unread_in_words(results: Sequence[Result]) -> list[str]:
+    """The sentence of a caption that tells of images that were left out; none if there are none."""
+    labelled, streamed = (
+        max(result.get("unread", {}).get(part, 0) for result in results) for part in ("labelled", "stream")
+    )
+    if not (labelled or streamed):
+        return []
+    return [f"Of the images, {labelled:,} labelled and {streamed:,} streamed ones cannot be read, and are left out."]
 
 
 def as_csv(lines: dict[str, list[Result]], *, class_order: bool = False) -> str:
