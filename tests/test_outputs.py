@@ -12,6 +12,7 @@ import pytest
 
 from newfound.cli._common import make_streams_usable
 from newfound.errors import DataError, SettingsError
+from newfound.files import part_of
 from newfound.outputs import COLUMNS, Tally, open_output
 
 LINE = {
@@ -249,6 +250,56 @@ def test_a_parquet_file_that_cannot_be_finished_leaves_nothing_behind(tmp_path, 
     with pytest.raises(DataError, match=r"cannot write .*found\.parquet: No space left"):
         write(tmp_path / "found.parquet", LINE)
     assert list(tmp_path.iterdir()) == []
+
+
+class FullDisk:
+    """Stands for pyarrow's writer where a disk takes `groups` groups of rows; it closes its file by itself then."""
+
+    def __init__(self, groups: int) -> None:
+        self.groups, self.tried = groups, 0
+
+    def __call__(self, part, schema):
+        part.touch()
+        return self._or_full()
+
+    def write_table(self, table) -> None:
+        self._or_full()
+
+    def close(self) -> None:
+        if self.tried > self.groups:
+            raise ValueError("Operation on closed file")
+        self._or_full()
+
+    def _or_full(self):
+        self.tried += 1
+        if self.tried > self.groups:
+            raise OSError(28, "No space left on device")
+        return self
+
+
+@pytest.mark.parametrize("groups", [0, 1, 2, 3])
+def test_a_disk_that_fills_while_parquet_is_written_is_one_clear_error_and_leaves_nothing(
+    tmp_path, monkeypatch, groups
+):
+    pytest.importorskip("pyarrow.parquet", reason="newfound[parquet] is not installed")
+    monkeypatch.setattr("newfound.outputs.parquet._GROUP", 1)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter", FullDisk(groups))
+    with pytest.raises(DataError, match=r"cannot write .*found\.parquet: No space left.*--repeat"):
+        write(tmp_path / "found.parquet", LINE, LINE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_writer_left_of_a_parquet_file_is_told_of(tmp_path):
+    pytest.importorskip("pyarrow.parquet", reason="newfound[parquet] is not installed")
+    path, other = tmp_path / "found[1].parquet", tmp_path / "found[1].parquet.mine.part"
+    other.touch()
+    assert write(path, LINE) == []
+    left = part_of(path)
+    left.touch()
+    (told,) = write(path, LINE, overwrite=True)
+    assert str(left) in told
+    assert "--repeat" in told
+    assert left.exists(), "another command may be writing it"
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv"])

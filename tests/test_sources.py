@@ -95,6 +95,23 @@ def test_the_first_signal_is_remembered_and_raises_nothing(number):
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system knows no hang-up")
+def test_a_terminal_that_is_closed_ends_the_stream_unless_nohup_said_to_go_on():
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with Stop() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop.asked
+        signal.signal(signal.SIGHUP, ours := lambda *_: None)
+        with Stop() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.asked
+        assert signal.getsignal(signal.SIGHUP) is ours
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_second_ctrl_c_stops_at_once_but_a_second_sigterm_does_not():
     with Stop() as stop:
         signal.raise_signal(signal.SIGTERM)

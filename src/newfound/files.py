@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -39,6 +40,11 @@ def is_dead_link(path: str | os.PathLike[str]) -> bool:
 def part_of(path: Path) -> Path:
     """A name beside a file, to write it under until it is whole: another each time, so that no two writers share it."""
     return path.with_name(f"{path.name}.{_token()}.part")
+
+
+def parts_of(path: Path) -> list[Path]:
+    """What is there under such names: of writers that are at it, or that were killed."""
+    return sorted(path.parent.glob(f"{glob.escape(path.name)}.{'[0-9a-f]' * 8}.part"))
 
 
 def _token() -> str:

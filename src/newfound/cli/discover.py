@@ -139,11 +139,11 @@ def discover(
     FILE is then added to (Parquet goes on in FILE-2.parquet); in any other case
     a FILE that is there is an error, unless --overwrite is given.
 
-    Ctrl-C and SIGTERM finish the block in hand, commit it, and leave with a
-    summary and exit code 130; a second Ctrl-C stops at once. An
-    image that cannot be read, or is not there, gives a line with image and error;
-    the stream goes on, and the exit code is 3. It is 0 when everything was read,
-    and 1 when there was no image.
+    Ctrl-C, SIGTERM and a terminal that is closed finish the block in hand,
+    commit it, and leave with a summary and exit code 130; a second Ctrl-C stops
+    at once. An image that cannot be read, or is not there, gives a line with
+    image and error; the stream goes on, and the exit code is 3. It is 0 when
+    everything was read, and 1 when there was no image.
     """
     _check(source, watching, video, fps, as_json, output)
     if encoders is not None and ray is None:

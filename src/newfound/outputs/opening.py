@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from newfound.errors import DataError, SettingsError
+from newfound.files import parts_of
 from newfound.outputs.parquet import Parquet
 from newfound.outputs.writers import Csv, JsonLines, Writer, check_continues, mend_end
 
@@ -36,7 +37,7 @@ def open_output(
 
     Args:
         format: one of FORMATS; None goes by the ending of the path, and JSON lines for any other ending.
-        say: is told, in a line, what happens to a file that is there.
+        say: is told, in a line, what happens to a file that is there, and of what a killed writer left of one.
 
     Raises SettingsError for a format that is none, or that standard output cannot have; DataError if the file cannot
     be written, or is there and may not be.
@@ -73,6 +74,11 @@ def _file(path: Path, format: str, resumed: bool, overwrite: bool, say: Callable
 
 
 def _parquet(path: Path, keep: bool, say: Callable[[str], None]) -> Writer:
+    for part in parts_of(path):
+        say(
+            f"{part} is what a command wrote that was killed, unless one is writing it now: it cannot be read, and may "
+            "be removed; --repeat writes the answers that the journal has already"
+        )
     if keep:
         numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
         path = next(other for other in numbered if not other.exists())

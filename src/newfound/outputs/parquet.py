@@ -34,10 +34,11 @@ class Parquet:
         self._arrow, parquet = _pyarrow()
         self._rows: list[dict[str, Any]] = []
         self._schema = _schema(self._arrow)
+        self._file: Any = None
         try:
             self._file = parquet.ParquetWriter(self._part, self._schema)
         except OSError as error:
-            raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+            raise self._given_up(error) from error
 
     def write(self, line: dict[str, Any]) -> None:
         row = as_row(line)
@@ -49,15 +50,16 @@ class Parquet:
             self._write_group()
 
     def close(self) -> None:
+        if self._file is None:
+            return  # it was given up, and that was told
         try:
             self._write_group()
             self._file.close()
             os.replace(self._part, self.path)
         except OSError as error:
-            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise self._given_up(error) from error
         finally:
-            with suppress(OSError):  # where not even that can be done, nothing was written
-                self._part.unlink(missing_ok=True)
+            self._remove()  # also after a Ctrl-C in the middle of this
 
     def _write_group(self) -> None:
         if not self._rows:
@@ -65,8 +67,24 @@ class Parquet:
         try:
             self._file.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
         except OSError as error:
-            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise self._given_up(error) from error
         self._rows = []
+
+    def _given_up(self, error: OSError) -> DataError:
+        """Leave nothing behind: without its end, for which there is no room either, no row of it could be read."""
+        file, self._file = self._file, None
+        with suppress(OSError, ValueError):  # ValueError: Arrow has closed it by itself
+            if file is not None:
+                file.close()
+        self._remove()
+        return DataError(
+            f"cannot write {self.path}: {error.strerror or error}; without its end a Parquet file cannot be read, so "
+            "none is kept. Give the command again, with --repeat for the answers that the journal has already."
+        )
+
+    def _remove(self) -> None:
+        with suppress(OSError):  # where not even that can be done, nothing was written
+            self._part.unlink(missing_ok=True)
 
 
 def _utf8(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Leaving in good order: SIGINT and SIGTERM end the stream, not the block that is being decided."""
+"""Leaving in good order: SIGINT, SIGTERM and SIGHUP end the stream, not the block that is being decided."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+def _numbers() -> list[int]:
+    """What ends a stream: also a terminal that is closed, unless that is to be ignored, as under nohup."""
+    hang_up: int | None = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hang_up is None or signal.getsignal(hang_up) is signal.SIG_IGN:
+        return [signal.SIGINT, signal.SIGTERM]
+    return [signal.SIGINT, signal.SIGTERM, hang_up]
 
 
 class _CutShort(KeyboardInterrupt):
@@ -33,7 +41,7 @@ class Stop:
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+            self._before = {number: signal.signal(number, self._note) for number in _numbers()}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
