@@ -88,6 +88,29 @@ def test_what_names_no_image_is_answered_in_its_place(invoke, run, stream):
     assert [line["image"] for line in lines(result.stdout)] == [str(red), "{no JSON", str(blue), "{}"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_what_a_sender_calls_as_an_answer_does_is_never_taken_for_one(invoke, run, stream, tmp_path, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="newfound[parquet] is not installed")
+    red, target = str(stream / "red" / "0.png"), tmp_path / f"found.{ending}"
+    sent = [
+        {"image": red, "probability": "high", "error": "of before", "id": 1},
+        {"image": "none.png", "category": "x", "id": 2},
+    ]
+    stdin = "\n".join(map(json.dumps, sent))
+    result = invoke("discover", run, "-", "--in-memory", "--output", target, stdin=stdin)
+    assert result.exit_code == 3, result.stderr
+    kind = {"jsonl": "json", "csv": "csv", "parquet": "parquet"}[ending]
+    pandas = pytest.importorskip("pandas")
+    table = getattr(pandas, f"read_{kind}")(target, **({"lines": True} if kind == "json" else {}))
+    table = table.reindex(columns=[*table.columns, *({"probability", "category"} - set(table.columns))])
+    assert table["probability"].isna().all()
+    assert table["error"].isna().tolist() == [True, False]
+    assert table["category"].isna().tolist() == [False, True]
+    told = table["id"].tolist() if kind == "json" else [json.loads(text)["id"] for text in table["extra"]]
+    assert told == [1, 2]
+
+
 def test_predict_keeps_nothing_new(invoke, run, stream):
     result = invoke("discover", run, stream, "--predict", "--in-memory", "--threshold", "1")
     told = lines(result.stdout)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from newfound._words import counted
 from newfound.errors import NewfoundError
 from newfound.outputs.sorting import Sorter
+from newfound.outputs.tables import COLUMNS
 from newfound.outputs.writers import Writer
 
 if TYPE_CHECKING:
@@ -119,8 +120,7 @@ class Answers:
             return
         self.tally.add(sighting)
         if self._repeat or not sighting.repeated:
-            # What the sender calls as we do is replaced: answers can be sent in again.
-            self._writer.write(item.extra | sighting.as_dict() | {"image": item.name})
+            self._writer.write(_beside(item) | sighting.as_dict() | {"image": item.name})
         self._done(1)
         if self._sorter is not None:
             try:
@@ -131,5 +131,10 @@ class Answers:
     def refuse(self, item: Item, error: str) -> None:
         """An item that could not be read."""
         self.tally.add_error(error)
-        self._writer.write(item.extra | {"image": item.name, "error": error})
+        self._writer.write(_beside(item) | {"image": item.name, "error": error})
         self._done(1)
+
+
+def _beside(item: Item) -> dict[str, Any]:
+    """What its sender wrote, but for what it calls as we do: answers sent in again are not taken for new ones."""
+    return {name: value for name, value in item.extra.items() if name not in COLUMNS[:-1]}
