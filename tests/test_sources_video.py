@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from newfound.errors import SettingsError
 from newfound.images import open_image
@@ -53,6 +54,27 @@ def test_a_video_that_is_cut_off_not_there_or_none_is_one_error(clip, tmp_path):
     for path in (cut, text, tmp_path / "none.mp4"):
         (item,) = from_video(str(path), fps=1)
         assert item.error.startswith(f"cannot read the video {path}: ")
+
+
+@pytest.mark.parametrize("ending", ["png", "jpg", "webp", "bmp", "tiff", "gif"])
+def test_a_still_picture_is_no_video_and_that_is_said(tmp_path, ending):
+    path = tmp_path / f"a.{ending}"
+    Image.new("RGB", (64, 48), (220, 40, 30)).save(path)
+    (item,) = from_video(str(path), fps=1)
+    assert item.error.startswith(f"{path} is a still picture and no video: ")
+    assert item.error.endswith("without --video")
+
+
+def test_pictures_that_move_and_videos_of_one_frame_are_videos(tmp_path):
+    moving, short = tmp_path / "moving.gif", tmp_path / "short.mp4"
+    red, blue = (Image.new("RGB", (64, 48), colour) for colour in ("red", "blue"))
+    red.save(moving, save_all=True, append_images=[blue], duration=1000)
+    assert [item.name for item in from_video(str(moving), fps=1)] == [f"{moving}#t=0.000", f"{moving}#t=1.000"]
+    with av.open(str(short), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        container.mux([*stream.encode(av.VideoFrame.from_image(red)), *stream.encode()])
+    assert [item.name for item in from_video(str(short), fps=1)] == [f"{short}#t=0.000"]
 
 
 def test_sound_alone_has_no_pictures(tmp_path):

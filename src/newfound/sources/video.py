@@ -28,7 +28,7 @@ def from_video(source: str, *, fps: float, asked: Callable[[], bool] = lambda: F
 
     They are named after the time in the video, as clip.mp4#t=12.480, or after the time of day for what is live, as
     rtsp://door/1#time=2026-01-31T12:00:00.480Z, without the password. A video that cannot be opened, or is damaged
-    further on, gives an item with the error.
+    further on, gives an item with the error; so does a still picture, whose answer would be under another name.
 
     Args:
         source: a video file, the URL of one or of a live stream, the number of a camera (0), or on Windows its name
@@ -42,6 +42,10 @@ def from_video(source: str, *, fps: float, asked: Callable[[], bool] = lambda: F
         with av.open(target, format=form, timeout=_PATIENCE if live or "://" in source else None) as container:
             if not container.streams.video:
                 yield Item(None, name, error=f"there are no pictures in {name}")
+                return
+            if _is_still(container):
+                why = f"{name} is a still picture and no video: give images to a command of their own, without --video"
+                yield Item(None, name, error=why)
                 return
             yield from _sampled(av, container, name, fps, live, asked)
     except (av.error.FFmpegError, OSError) as error:
@@ -84,6 +88,13 @@ def _sampled(
     if damaged or start is None:
         what = f"{damaged} parts of it are damaged" if damaged else "it has no frame"
         yield Item(None, name, error=f"cannot read all of the video {name}: {what}")
+
+
+def _is_still(container: Any) -> bool:
+    """Whether this is a picture, by what FFmpeg calls it (png_pipe), or by its one frame without a duration (GIF)."""
+    return container.format.name.endswith("_pipe") or (
+        container.streams.video[0].frames == 1 and container.duration is None
+    )
 
 
 def _moment(at: float, live: bool) -> str:
