@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import json
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -313,6 +314,31 @@ def test_overwriting_leaves_nothing_of_the_run_before(fit_tiny, write_folder, tm
     (root / "kind0" / "bad.png").unlink()
     fit_tiny(root, out=tmp_path / "run", epochs=1, overwrite=True)
     assert nf.load(tmp_path / "run").skipped == []
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_told_of_before_anything_is_learnt_by_the_folder_and_what_to_do(
+    fit_tiny, pictures, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("newfound.run_files.os.fsync", full)
+    monkeypatch.setattr(fitting, "_train", lambda *a, **k: pytest.fail("it was trained"))
+    where = re.escape(str(tmp_path / "run"))
+    with pytest.raises(RunError, match=f"{where}: No space left on device; make room, or choose another folder"):
+        fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize("when", ["SummaryWriter.__init__", "SummaryWriter.add_scalar"])
+def test_a_disk_that_is_full_for_tensorboard_is_told_of_by_its_folder(fit_tiny, pictures, tmp_path, monkeypatch, when):
+    pytest.importorskip("torch.utils.tensorboard", reason="tensorboard is not installed")
+    monkeypatch.setattr(f"torch.utils.tensorboard.{when}", full)
+    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.close", full)
+    where = re.escape(str(tmp_path / "run" / "tensorboard"))
+    with pytest.raises(RunError, match=f"{where}: No space left on device; make room, or choose another folder"):
+        fit_tiny(pictures(kinds=2, each=3), out=tmp_path / "run")
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

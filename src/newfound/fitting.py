@@ -35,7 +35,7 @@ from newfound.method._creating import CreatorChoice
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
-from newfound.run_files import FORMAT, check_apart, held
+from newfound.run_files import FORMAT, check_apart, held, make_folder
 from newfound.teaching import lessons, readable, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
@@ -101,7 +101,7 @@ def fit(
         DataError: the data cannot be learnt from; MissingFileError if it is not there.
         SettingsError: a name or value that does not exist, or an `out` among the folders of the classes.
         WeightsError: the backbone's weights cannot be had.
-        RunError: `out` holds another run, or another training is writing to it.
+        RunError: `out` holds another run, another training is writing to it, or it cannot be written.
         NewfoundError: another process of the same training failed.
     """
     whole(seed, "seed")
@@ -128,7 +128,7 @@ def fit(
         model.to(fabric.device)
         # Not before there is something to learn from, and with: a slip shall not cost the run that is there.
         if folder and fabric.is_global_zero:
-            _make(folder)
+            make_folder(folder)
             holding.enter_context(held(folder))
             _clear(folder, overwrite)
         augmentation = Augmentation(resolved.min_scale, resolved.flip, resolved.jitter)
@@ -259,15 +259,6 @@ def _threshold(
         value, rule = method.own_cut(*taught)
         return {"value": value, "rule": rule}
     return {"value": float(settings.threshold), "rule": "fixed by setting"}
-
-
-def _make(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file; a run needs a folder.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"the folder {folder} cannot be made: {error.strerror}.") from error
 
 
 def _clear(folder: Path, overwrite: bool) -> None:

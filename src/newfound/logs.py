@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from newfound.run_files import replace
+from newfound.run_files import not_written, replace
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -27,7 +28,10 @@ def write_log(folder: Path, log: list[dict[str, float]]) -> None:
 
 
 class TensorBoardLog:
-    """Writes an epoch's row as scalars under `folder`/tensorboard; does nothing without a folder or TensorBoard."""
+    """Writes an epoch's row as scalars under `folder`/tensorboard; does nothing without a folder or TensorBoard.
+
+    Raises RunError if that cannot be written: TensorBoard's own error does not say where.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._writer = None
@@ -37,14 +41,23 @@ class TensorBoardLog:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             return
-        self._writer = SummaryWriter(str(folder / "tensorboard"))
+        self._folder = folder / "tensorboard"
+        try:
+            self._writer = SummaryWriter(str(self._folder))
+        except OSError as error:
+            raise not_written("the log for TensorBoard", self._folder, error) from error
 
     def write(self, row: dict[str, float]) -> None:
-        if self._writer is not None:
+        if self._writer is None:
+            return
+        try:
             for key, value in row.items():
                 if key != "epoch":
                     self._writer.add_scalar(key, value, int(row["epoch"]))
+        except OSError as error:
+            raise not_written("the log for TensorBoard", self._folder, error) from error
 
     def close(self) -> None:
         if self._writer is not None:
-            self._writer.close()
+            with suppress(OSError):  # log.csv has it all, and why training ended must not be lost over this
+                self._writer.close()

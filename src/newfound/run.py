@@ -18,7 +18,6 @@ from newfound._arguments import a_path
 from newfound.datasets import load_dataset
 from newfound.discoverer import Discoverer, Encodes
 from newfound.discovery import Dictionary, events_of, standing
-from newfound.errors import RunError
 from newfound.evaluation import StreamResult, by_name, evaluate_stream
 from newfound.evaluation.stream import Answer
 from newfound.features import Encoder
@@ -26,7 +25,7 @@ from newfound.journal import Journal
 from newfound.logs import write_csv, write_log
 from newfound.method import Method
 from newfound.progress import Reporter
-from newfound.run_files import CHECKED, KNOWN, file_hash, replace, write_json
+from newfound.run_files import CHECKED, KNOWN, file_hash, not_written, replace, write_json
 
 if TYPE_CHECKING:
     from newfound.export import Exported
@@ -210,7 +209,7 @@ class Run:
             self.config |= {"bundle": bundle, "files": files}
             write_json(folder / "config.json", self.config)
         except OSError as error:
-            raise RunError(f"the run cannot be written to {folder}: {error.strerror or error}.") from error
+            raise not_written("the run", folder, error) from error
         self.folder = folder
         return folder
 

@@ -17,6 +17,7 @@ import csv
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,6 +40,27 @@ def check_apart(out: str | os.PathLike[str] | None, source: str) -> None:
     """Raise SettingsError if a run would lie in the folder of its data, where its own folders would become classes."""
     if out is not None and os.path.isdir(source) and Path(out).resolve().is_relative_to(Path(source).resolve()):
         raise SettingsError(f"{out} lies in {source}, whose folders are the classes: choose a folder outside of it.")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a run's folder, and see that there is room for it, rather now than after hours. Raises RunError if not."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file; a run needs a folder.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"room")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise not_written("the run", folder, error) from error
+
+
+def not_written(what: str, folder: Path, error: OSError) -> RunError:
+    """The error for whatever of a run cannot be written: where, why, and what to do."""
+    return RunError(
+        f"{what} cannot be written to {folder}: {error.strerror or error}; make room, or choose another folder (--out)."
+    )
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from newfound.errors import NewfoundError, RunError
+from newfound.errors import NewfoundError
 from newfound.images import contents_hash, open_image
+from newfound.run_files import not_written
 
 _LLOYD_STEPS = 100
 _TABLE, _FINGERPRINT = "virtual.csv", "virtual.json"
@@ -108,7 +109,7 @@ class VirtualImages:
             about = {"made_from": made_from, "content": contents_hash(self.images, self.classes)}
             (folder / _FINGERPRINT).write_text(json.dumps(about, indent=1), encoding="utf-8")
         except OSError as error:
-            raise RunError(f"the created images cannot be written to {folder}: {error.strerror or error}.") from error
+            raise not_written("the created images", folder, error) from error
 
     @classmethod
     def load(cls, folder: Path, made_from: dict[str, Any]) -> VirtualImages | None:
