@@ -189,6 +189,38 @@ def test_data_of_ones_own_is_split_by_a_file_of_known_classes(bench, two_lines, 
     )
 
 
+def test_files_of_known_classes_with_one_name_have_tables_of_their_own_where_they_differ(bench, two_lines, tmp_path):
+    def setup(folder: str, *classes: str) -> Setup:
+        known = tmp_path / folder / "known.txt"
+        known.parent.mkdir(exist_ok=True)
+        known.write_text("\n".join(classes))
+        return Setup("own", bench.data, bench.backbone, orders=1, weights=bench.weights, known=str(known))
+
+    def ran(own: Setup) -> Path:
+        run_study(two_lines, own, tmp_path / "out", seeds=[0])
+        return folder_of(two_lines, Choice(), own, tmp_path / "out")
+
+    first, same = setup("a", "kind0", "kind1"), setup("c", "kind1", "kind0")
+    other = setup("b", "kind2", "kind3", "kind4")
+    place = ran(first)
+    told = (place / "table1.md").read_text()
+    apart = ran(other)
+    assert apart != place
+    assert "its 3 known classes of 10" in (apart / "table1.md").read_text()
+    assert (place / "table1.md").read_text() == told
+    assert (ran(first), ran(other), ran(same)) == (place, apart, place), "each where it was"
+    assert sorted(path.parent for path, _ in records(tmp_path / "out")) == sorted([place, apart])
+
+
+def test_a_folder_of_results_from_before_known_classes_were_noted_is_gone_on_with(bench, two_lines, tmp_path):
+    (tmp_path / "known.txt").write_text("kind0\nkind1\n")
+    own = Setup("own", bench.data, bench.backbone, weights=bench.weights, known=str(tmp_path / "known.txt"))
+    before = folder_of(two_lines, Choice(), own, tmp_path)
+    before.mkdir()
+    (before / "table1.json").touch()
+    assert folder_of(two_lines, Choice(), own, tmp_path) == before
+
+
 class Listener(Reporter):
     """Remembers what is said."""
 

@@ -5,6 +5,7 @@ Under the folder of results:
     cells.jsonl                        every result, one JSON line a cell (`newfound.benchmarks.store`)
     DATA-BACKBONE-.../NAME.json        the record of a study: what was asked, and the keys of its cells
     DATA-BACKBONE-.../NAME.*           its table as .md, .csv and .tex, or its figures as .png and .svg with their .csv
+    DATA-BACKBONE-.../known.json       of data of one's own, the known classes
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from pathlib import Path
 
 from newfound.backbone import check_name
 from newfound.benchmarks import study_figures
-from newfound.benchmarks.cells import Cell, Setup
+from newfound.benchmarks.cells import Cell, Setup, digest
 from newfound.benchmarks.cost import Estimate
+from newfound.benchmarks.data import known_names
 from newfound.benchmarks.figure_style import require_matplotlib
 from newfound.benchmarks.grid import Outcome, run_grid
 from newfound.benchmarks.store import Result, Store
@@ -30,6 +32,7 @@ from newfound.files import write_text
 from newfound.image_size import own_size
 from newfound.progress import Reporter
 
+_KNOWN = "known.json"
 _NO_CLASS_ORDER = "measured by an earlier newfound, which did not record class order"
 _LOWER_START = ("cub", "cars", "food101")  # where the paper has tau_init 0.6 instead of 0.7 (Sec. 4.1)
 
@@ -115,6 +118,8 @@ def run_study(
     for oddity in setup.oddities:
         reporter.say(f"warning: {oddity}")
     store, folder = Store(out), folder_of(study, choice, setup, out)
+    if setup.known is not None:  # now, not with the results: another command may be measuring beside this one
+        write_text(folder / _KNOWN, json.dumps({"known": known_names(Path(setup.known))}, indent=1) + "\n")
     if study.kind == "picture":
         cell = _cell(lines[0], seeds[0], setup)
         kept = Path(keep) if keep else store.folder / "runs"
@@ -180,10 +185,21 @@ def records(out: str | os.PathLike) -> list[tuple[Path, Record]]:
 
 
 def folder_of(study: Study, choice: Choice, setup: Setup, out: str | os.PathLike) -> Path:
-    """Where a study's tables and figures go: another place for all that is asked but seeds and grid."""
+    """Where a study's tables and figures go: another place for all that is asked but seeds and grid.
+
+    Of several files of known classes with one name, those that name others than the first have a hash in theirs.
+    """
+    first = Path(out) / _folder_name(study, choice, setup)
+    if setup.known is None or not (first / _KNOWN).is_file():
+        return first
+    there, asked = (sorted(set(known_names(path))) for path in (first / _KNOWN, Path(setup.known)))
+    return first if there == asked else Path(out) / _folder_name(study, choice, setup, digest(asked)[:8])
+
+
+def _folder_name(study: Study, choice: Choice, setup: Setup, *classes: str) -> str:
     parts = [setup.protocol]
     if setup.known is not None:  # another file of known classes makes another stream
-        parts += [Path(str(setup.data)).resolve().name, Path(setup.known).stem]
+        parts += [Path(str(setup.data)).resolve().name, Path(setup.known).stem, *classes]
     parts += [f"class-seed-{setup.class_seed}"] if setup.class_seed is not None else []
     parts += [*(choice.backbones or [setup.backbone]), *([f"{setup.image_size}-pixels"] if setup.image_size else [])]
     parts += ["short"] if setup.short else []
@@ -194,7 +210,7 @@ def folder_of(study: Study, choice: Choice, setup: Setup, out: str | os.PathLike
         parts += [choice.preset] if choice.preset != Choice.preset else []
         parts += [f"{name}={value}" for name, value in choice.settings.items()]
     parts += ["only", *choice.methods] if choice.methods else []
-    return Path(out) / in_a_path("-".join(parts))[:200]
+    return in_a_path("-".join(parts))[:200]
 
 
 def in_a_path(text: str) -> str:
