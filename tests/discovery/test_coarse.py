@@ -137,6 +137,21 @@ def test_products_of_less_than_full_precision_are_not_relied_on(monkeypatch):
     assert _torch.loaded() is torch
 
 
+@pytest.mark.parametrize("said", ["autocast", "default device", "default type"])
+def test_answers_are_the_same_whatever_pytorch_has_been_told_for_tensors_of_others(said):
+    rows = kind_of("clustered", np.random.default_rng(0), 500, 40)
+    with always():
+        expected = PrototypeDictionary(rows[:400], 0.9).observe(rows[400:], 1)
+        torch.set_default_dtype(torch.float64 if said == "default type" else torch.float32)
+        try:
+            with torch.autocast("cpu", torch.bfloat16, said == "autocast"):
+                with torch.device("meta" if said == "default device" else "cpu"):
+                    told = PrototypeDictionary(rows[:400], 0.9).observe(rows[400:], 1)
+        finally:
+            torch.set_default_dtype(torch.float32)
+    assert join([told]) == join([expected])
+
+
 def test_a_dictionary_does_not_load_pytorch():
     code = (
         "import sys, numpy as np\n"

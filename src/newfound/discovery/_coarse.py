@@ -193,8 +193,8 @@ def _sampled(samples: Float32s, prototypes: Float32s, counts: Ints, rows: Ints) 
     starts = np.concatenate([[0], np.cumsum(counts)])
     _without_warning(torch)
     pairs = torch.sparse_csr_tensor(
-        _torch.tensor(starts), _torch.tensor(rows), torch.zeros(len(rows)),
-        size=(len(samples), len(prototypes)), check_invariants=False,
+        _torch.tensor(starts), _torch.tensor(rows), _torch.tensor(np.zeros(len(rows), np.float32)),
+        size=(len(samples), len(prototypes)), check_invariants=False, device="cpu",
     )  # fmt: skip
     product = torch.sparse.sampled_addmm(pairs, _torch.tensor(samples), _torch.tensor(prototypes).T, beta=0.0)
     return np.asarray(product.values().numpy())
@@ -205,4 +205,4 @@ def _without_warning(torch: Any) -> None:
     """PyTorch warns once, of its first such tensor, that there may be changes to them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.sparse_csr_tensor([0, 1], [0], [0.0], size=(1, 1))
+        torch.sparse_csr_tensor([0, 1], [0], [0.0], size=(1, 1), device="cpu")

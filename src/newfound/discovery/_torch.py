@@ -29,5 +29,7 @@ def _multiplies_bytes(torch: Any) -> bool:
 
 def _is_precise(torch: Any) -> bool:
     """Whether nobody has traded the precision of float32 products for speed: bounds of their errors would not hold."""
+    if torch.is_autocast_enabled("cpu"):
+        return False
     precision = getattr(getattr(torch.backends.mkldnn, "matmul", None), "fp32_precision", None)  # of PyTorch 2.9 on
     return precision in ("none", "ieee") if precision else bool(torch.get_float32_matmul_precision() == "highest")
