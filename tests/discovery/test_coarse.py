@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -150,6 +151,17 @@ def test_answers_are_the_same_whatever_pytorch_has_been_told_for_tensors_of_othe
         finally:
             torch.set_default_dtype(torch.float32)
     assert join([told]) == join([expected])
+
+
+def test_products_of_bytes_that_are_not_exact_are_not_relied_on():
+    code = (
+        "import torch\n"
+        "from newfound.discovery import _torch\n"
+        "largest = torch.full((64, 64), 127, dtype=torch.int8)\n"
+        "exact = bool((torch._int_mm(largest, largest) == 64 * 127**2).all())\n"
+        "assert exact or _torch.loaded() is None\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ, ONEDNN_MAX_CPU_ISA="AVX2"))
 
 
 def test_a_dictionary_does_not_load_pytorch():

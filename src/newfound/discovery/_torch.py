@@ -22,9 +22,16 @@ def tensor(array: NDArray[Any]) -> Any:
 
 @cache
 def _multiplies_bytes(torch: Any) -> bool:
-    """Whether the processor has instructions for it (VNNI); without them it is slower than multiplying floats."""
+    """Whether the processor has instructions for it (VNNI); without them it is slower than multiplying floats.
+
+    And not exact: pairs of products are then added up in 16 bits. So it is tried, since the library can be told not to
+    use what the processor has (ONEDNN_MAX_CPU_ISA).
+    """
     supported = getattr(getattr(torch, "cpu", None), "_is_vnni_supported", None)
-    return hasattr(torch, "_int_mm") and supported is not None and bool(supported())
+    if not hasattr(torch, "_int_mm") or supported is None or not supported():
+        return False
+    largest = torch.full((64, 64), 127, dtype=torch.int8, device="cpu")
+    return bool((torch._int_mm(largest, largest) == 64 * 127**2).all())
 
 
 def _is_precise(torch: Any) -> bool:
