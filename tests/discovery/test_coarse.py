@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 from contextlib import contextmanager
 
 import numpy as np
@@ -35,6 +36,7 @@ def always():
         patch.setattr(_torch, "_multiplies_bytes", lambda torch: True)
         patch.setattr(Coarse, "least", 1)
         patch.setattr(Coarse, "least_dimension", 1)
+        patch.setattr(Coarse, "share", 1.0)
         yield
 
 
@@ -126,6 +128,35 @@ def test_where_too_many_are_alike_the_first_samples_alone_are_answered():
     assert part.cuts.tolist() == whole.cuts[: len(part.cuts)].tolist()
 
 
+def test_where_all_are_alike_no_more_pairs_are_held_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(_coarse, "_TILE", 1 << 12)
+    rows = np.repeat(kind_of("random", np.random.default_rng(0), 1, 32), 8064, axis=0)
+    with always():
+        coarse = Coarse()
+        coarse.find(rows[:1], rows, 1)
+        tracemalloc.start()
+        found = coarse.find(rows[:64], rows, 1, most=10_000)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert (len(found.cuts), found.rows.shape[1]) == (1, 8064)
+    assert peak < 3e6, "all pairs would take several times as much"
+
+
+def test_codes_that_rule_out_too_little_are_left_aside_for_some_blocks_and_tried_again(monkeypatch):
+    monkeypatch.setattr(_torch, "_multiplies_bytes", lambda torch: True)
+    rng = np.random.default_rng(0)
+    alike, apart = kind_of("adversarial", rng, 2000, 192), kind_of("random", rng, 200, 192)
+    dictionary = PrototypeDictionary(np.concatenate([alike, apart]), 0.5)
+    dictionary._block_rows, used = 200, []
+    find = Coarse.find
+    monkeypatch.setattr(Coarse, "find", lambda coarse, *given: used.append(len(given[0])) or find(coarse, *given))
+    told = dictionary.predict(np.tile(alike[:200], (6, 1)))
+    assert len(used) == 2, "four blocks go by in between"
+    assert told.category.tolist() == np.tile(told.category[:200], 6).tolist()
+    dictionary.predict(np.tile(apart, (20, 1)))
+    assert len(used) == 2 + 20 - 16
+
+
 def test_products_of_less_than_full_precision_are_not_relied_on(monkeypatch):
     monkeypatch.setattr(_torch, "_multiplies_bytes", lambda torch: True)
     assert _torch.loaded() is torch
@@ -145,9 +176,9 @@ def test_answers_are_the_same_whatever_pytorch_has_been_told_for_tensors_of_othe
         expected = PrototypeDictionary(rows[:400], 0.9).observe(rows[400:], 1)
         torch.set_default_dtype(torch.float64 if said == "default type" else torch.float32)
         try:
-            with torch.autocast("cpu", torch.bfloat16, said == "autocast"):
-                with torch.device("meta" if said == "default device" else "cpu"):
-                    told = PrototypeDictionary(rows[:400], 0.9).observe(rows[400:], 1)
+            device = torch.device("meta" if said == "default device" else "cpu")
+            with torch.autocast("cpu", torch.bfloat16, said == "autocast"), device:
+                told = PrototypeDictionary(rows[:400], 0.9).observe(rows[400:], 1)
         finally:
             torch.set_default_dtype(torch.float32)
     assert join([told]) == join([expected])

@@ -48,11 +48,13 @@ class Coarse:
     least = 1 << 18  # pairs of a sample and a prototype: of fewer, all products are made as fast
     least_dimension = 192
     renewed = 2  # codes are made anew when there are so many times as many prototypes
+    share = 1 / 32  # of all pairs: where codes leave more, all products are made as fast
 
     def __init__(self) -> None:
         self._codes: Rows | None = None
         self._stale: set[int] = set()
         self._made_for = 0
+        self._resting, self._patience = 0, 1  # samples to go by until codes are tried again, and in blocks
 
     @property
     def nbytes(self) -> int:
@@ -60,9 +62,15 @@ class Coarse:
         return 0 if self._codes is None else self._codes.nbytes
 
     def pays(self, samples: int, size: int, dimension: int) -> bool:
-        """Whether so many samples are found sooner among so many prototypes with it than without."""
+        """Whether so many samples are found sooner among so many prototypes with it than without.
+
+        Features that are all alike have codes that are, too: then it rests, four times as long each time.
+        """
         enough = samples * size >= self.least and self.least_dimension <= dimension <= _DIMENSIONS
-        return enough and _torch.loaded() is not None
+        if not enough or _torch.loaded() is None:
+            return False
+        self._resting -= samples
+        return self._resting < 0
 
     def drop(self) -> None:
         """Gives the memory back; codes are made anew when they are needed."""
@@ -84,16 +92,23 @@ class Coarse:
         ours, lost = _coded(turned, steps)
         reach = (_LONGEST + lost) * self._lost + lost * self._radius  # W
         margins = 2 * (reach + _filter.bound(samples.shape[1]) + _SLACK) / (steps.double().numpy()[:, 0] * self._step)
-        at, rows = _reaching(ours, codes, np.minimum(np.ceil(margins), _ALL).astype(np.int32), k)
-        counts = np.bincount(at, minlength=len(samples))
-        fitting = fit(counts, most)
-        if fitting < len(samples):
-            samples, counts, rows, at = samples[:fitting], counts[:fitting], rows[at < fitting], at[at < fitting]
+        at, rows, counts = _reaching(ours, codes, np.minimum(np.ceil(margins), _ALL).astype(np.int32), k, most)
+        samples = samples[: len(counts)]
+        self._tell(len(rows), len(samples), len(prototypes))
         products = _sampled(samples, prototypes, counts, rows)
         best = Best(samples, k)
         best.see(slice(None), in_columns(at, counts, products, -np.inf))
         left = products >= best.floors()[at]
         return Found.of_pairs(at[left], rows[left], products[left], best.cuts())
+
+    def _tell(self, left: int, samples: int, size: int) -> None:
+        """So many pairs were left of all."""
+        if left > self.share * samples * size:
+            self._patience *= 4
+            self._resting = self._patience * samples
+            self.drop()
+        else:
+            self._patience = 1
 
     def _caught_up(self, prototypes: Float32s) -> NDArray[np.int8]:
         """The codes of all prototypes as they are now."""
@@ -134,13 +149,20 @@ class Coarse:
         return np.asarray(codes.numpy())
 
 
-def _reaching(ours: Tensor, codes: NDArray[np.int8], margins: NDArray[np.int32], k: int) -> tuple[Ints, Ints]:
-    """Samples, ascending, and rows whose product of codes is at most the margin below the sample's k-th largest."""
-    torch, n, pieces = _torch.loaded(), len(ours), []
+def _reaching(
+    ours: Tensor, codes: NDArray[np.int8], margins: NDArray[np.int32], k: int, most: int
+) -> tuple[Ints, Ints, Ints]:
+    """Samples, ascending, and rows whose product of codes is at most the margin below the sample's k-th largest.
+
+    Also how many rows each sample has: the first alone, as many as there is room for where all get as much as the one
+    with the most.
+    """
+    torch, n = _torch.loaded(), len(ours)
     step = max(1, _TILE // (n * _LANE)) * _LANE
     best = np.full((n, k), -_ALL, np.int32)
+    held, count = list[tuple[Ints, Ints, NDArray[np.int32]]](), 0
     for start in range(0, len(codes), step):
-        products = torch._int_mm(ours, _torch.tensor(codes[start : start + step]).T)
+        products = torch._int_mm(ours[:n], _torch.tensor(codes[start : start + step]).T)
         values = products.numpy()
         width = values.shape[1]
         # The k largest are no smaller than the k largest maxima of lanes.
@@ -148,14 +170,29 @@ def _reaching(ours: Tensor, codes: NDArray[np.int8], margins: NDArray[np.int32],
         peaks = products[:, : lanes * _LANE].unflatten(1, (lanes, _LANE)).amax(1).numpy() if lanes else values
         both = np.concatenate([best, peaks], axis=1)
         best = both.max(axis=1, keepdims=True) if k == 1 else np.partition(both, -k, axis=1)[:, -k:]
-        at, columns = _filter.reaching(values, best.min(axis=1) - margins)
-        pieces.append((at, start + columns, values[at, columns]))
-    if len(pieces) == 1:
-        return pieces[0][:2]
-    at, rows, values = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    left = np.flatnonzero(values >= (best.min(axis=1) - margins)[at])
-    left = left[np.argsort(at[left], kind="stable")]
-    return at[left], rows[left]
+        at, columns = _filter.reaching(values, best.min(axis=1) - margins[:n])
+        held.append((at, start + columns, values[at, columns]))
+        count += len(at)
+        if count > most and start + step < len(codes):
+            held, counts = _left(held, best.min(axis=1) - margins[:n], most // 2)
+            n, count = len(counts), len(held[0][0])
+            best = best[:n]
+    held, counts = _left(held, best.min(axis=1) - margins[:n], most)
+    ((at, rows, _),) = held
+    order = np.argsort(at, kind="stable")
+    return at[order], rows[order], counts
+
+
+def _left(
+    held: list[tuple[Ints, Ints, NDArray[np.int32]]], floors: NDArray[np.int32], most: int
+) -> tuple[list[tuple[Ints, Ints, NDArray[np.int32]]], Ints]:
+    """Samples, rows and products that reach the floors, of the first samples that fit; how many each of those has."""
+    at, rows, values = (np.concatenate(parts) for parts in zip(*held, strict=True))
+    left = values >= floors[at]
+    counts = np.bincount(at[left], minlength=len(floors))
+    counts = counts[: fit(counts, most)]
+    left &= at < len(counts)
+    return [(at[left], rows[left], values[left])], counts
 
 
 def _turned(rows: Tensor) -> Tensor:
