@@ -130,6 +130,22 @@ def test_where_another_writer_has_left_a_snapshot_since_none_is_written(tmp_path
     assert one.journal.snapshot_position().sightings == 20
 
 
+def test_images_that_were_all_seen_before_make_no_snapshot_due(tmp_path, monkeypatch):
+    monkeypatch.setattr(Due, "after", 1e-9)
+    snapshot, kept_at = Writer.snapshot, []
+
+    def counted(writer, state, **options):
+        kept_at.append(writer.position().sightings)
+        return snapshot(writer, state, **options)
+
+    kept = keeper_of(fixed, tmp_path / "journal.db")
+    monkeypatch.setattr(Writer, "snapshot", counted)
+    for _ in range(5):
+        kept.enter(images(0, 10), readings(1, 10))
+        kept.enter_all(images(0, 10), readings(1, 10), block=5)
+    assert kept_at == [10]
+
+
 def test_a_commit_that_fails_leaves_the_blocks_before_it_and_nothing_of_those_after(tmp_path, monkeypatch, aside):
     kept = keeper_of(weighing, tmp_path / "journal.db")
     kept.enter(images(0, 10), readings(1, 60)[:10])  # all that is read has been read: commits are of blocks

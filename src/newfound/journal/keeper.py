@@ -301,6 +301,8 @@ class Keeper:
 
     def _state_when_due(self, book: Book, decided: Decided) -> dict[str, Any] | None:
         """What to keep as a snapshot, if it is time for one after this was decided."""
+        if not decided.rows:  # of what was seen before nothing will be decided again
+            return None
         self._due.decided += decided.seconds
         if self._due.now:
             self._due.kept(self.journal.snapshot_position().sightings)  # another writer may have left one
