@@ -93,6 +93,21 @@ def test_verify_finds_a_place_that_was_lost_before_something_was_forgotten(path)
     assert any("category 1 has" in difference for difference in verified(path).differences)
 
 
+@pytest.mark.parametrize("name", ["genesis", "latest_snapshot", "standing", "events", "stream"])
+def test_verify_holds_nothing_against_what_somebody_forgets_meanwhile(path, name, monkeypatch):
+    with Journal.open(path) as journal, closing(Keeper(Journal.open(path))) as keeper:
+        ask, forgotten = getattr(journal, name), []
+
+        def asked(*given, **options):
+            told = ask(*given, **options)
+            if not forgotten:
+                forgotten.append(keeper.forget([7]))
+            return told
+
+        monkeypatch.setattr(journal, name, asked)
+        assert verify(journal) == Verified(skipped=180)
+
+
 def test_verify_finds_that_the_end_is_cut_off_before_the_newest_snapshot(path):
     with closing(Keeper(Journal.open(path))) as keeper, keeper._writing() as (writer, book):
         writer.snapshot(book.to_bytes())

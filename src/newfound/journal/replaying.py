@@ -51,14 +51,26 @@ def verify(journal: Journal) -> Verified:
 
     Of sightings before the genesis it compares how many each category has. What cannot be replayed it does not see:
     names and hashes of images, times, and a journal whose end was cut off after its newest snapshot. What others write
-    meanwhile is left for the next time.
+    meanwhile is left for the next time; if they forget something, there is another genesis to start from.
     """
+    while True:
+        genesis = journal.genesis()
+        try:
+            told = _verified(journal, genesis)
+        except JournalError:  # what was forgotten just now cannot be replayed
+            if journal.genesis().position == genesis.position:
+                raise
+            continue
+        if journal.genesis().position == genesis.position:
+            return told
+
+
+def _verified(journal: Journal, genesis: Snapshot) -> Verified:
     newest, (end, places, tally) = journal.latest_snapshot(), journal.standing()
-    book = Book.from_bytes(journal.genesis().state)
+    book = Book.from_bytes(genesis.state)
     start = book.position
-    end = max(start, end)  # something may have been forgotten just now
     told = Verified(skipped=start.sightings)
-    events = journal.events(since=start.events, limit=max(0, end.events - start.events))
+    events = journal.events(since=start.events, limit=end.events - start.events)
     own = iter([event for event in events if event.actor == NEWFOUND])
     moved: Places = {}
     stops = newest.position.sightings, end.sightings
