@@ -93,6 +93,22 @@ def test_verify_finds_a_place_that_was_lost_before_something_was_forgotten(path)
     assert any("category 1 has" in difference for difference in verified(path).differences)
 
 
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM sightings WHERE number = 179", "sightings are missing after 179 of them"),
+        ("UPDATE events SET at = at + 1 WHERE kind = 'renamed'", "sightings are missing after 180 of them"),
+        ("UPDATE events SET at = at - 60 WHERE kind = 'renamed'", "came at Position(sightings=120, events="),
+    ],
+)
+def test_verify_finds_that_an_edit_came_after_more_sightings_or_fewer(path, statement, told):
+    with closing(Keeper(Journal.open(path))) as keeper:
+        keeper.edit(lambda book, _: editing.rename(book.catalogue, 4, "gull"))
+    assert verified(path).differences == []
+    change(path, statement)
+    assert told in verified(path).differences[0]
+
+
 @pytest.mark.parametrize("name", ["genesis", "latest_snapshot", "standing", "events", "stream"])
 def test_verify_holds_nothing_against_what_somebody_forgets_meanwhile(path, name, monkeypatch):
     with Journal.open(path) as journal, closing(Keeper(Journal.open(path))) as keeper:

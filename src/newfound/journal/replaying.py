@@ -77,7 +77,7 @@ def _verified(journal: Journal, genesis: Snapshot) -> Verified:
     for kind, piece in _pieces(journal, events, start.sightings, *stops, blocks=True):
         if kind == "sightings":
             due = book.position.sightings
-            if (piece[0].number, piece[-1].number) != (due, due + len(piece) - 1):
+            if not piece or (piece[0].number, piece[-1].number) != (due, due + len(piece) - 1):
                 told.differences.append(f"sightings are missing after {due} of them: what follows cannot be replayed")
                 return told
             answered, again = _answered_again(book, piece)
@@ -91,6 +91,8 @@ def _verified(journal: Journal, genesis: Snapshot) -> Verified:
             moved |= answered.places
             told.sightings += len(piece)
         else:
+            if (here := Position(piece.at, piece.number)) != book.position:
+                told.differences.append(f"event {piece.number} came at {here}; replayed, it comes at {book.position}")
             moved |= book.apply(piece, lookup_in(journal, book))
             told.events += 1
         if book.position == newest.position and book.to_bytes() != newest.state:
