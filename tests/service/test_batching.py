@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import threading
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
+from fastapi import Request
 
 from newfound.service.batching import Batcher, Job, QueueFull, Stopped
 from newfound.service.metrics import Metrics
@@ -245,3 +247,24 @@ def test_no_more_bodies_are_read_at_once_than_the_limit_and_the_others_wait(serv
         slow.sendall(body)
         assert slow.recv(100).startswith(b"HTTP/1.1 200")
         assert next_one.result(30).json()["sightings"][0]["number"] == 1
+
+
+def test_of_a_request_that_waits_in_the_queue_no_body_is_in_memory(server, png, as_json, monkeypatch):
+    begun, go = threading.Event(), threading.Event()
+    observe = server.service.discoverer.observe
+
+    def slow(*given, **options):
+        begun.set()
+        assert go.wait(30)
+        return observe(*given, **options)
+
+    monkeypatch.setattr(server.service.discoverer, "observe", slow)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(server.client.post, "/v1/observe", json=as_json(png(0, 1)))
+        assert begun.wait(30)
+        waiting = [one for one in gc.get_objects() if type(one) is Request and one.url.path == "/v1/observe"]
+        held = [len(value) for one in waiting for value in vars(one).values() if isinstance(value, bytes)]
+        go.set()
+        assert answer.result(30).status_code == 200
+    assert waiting
+    assert not held

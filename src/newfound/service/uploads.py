@@ -152,7 +152,8 @@ async def _from_form(request: Request, most: int) -> list[Upload]:
 
 async def _from_json(request: Request, most: int) -> Uploads:
     try:
-        body = json.loads(await request.body())
+        # Not `request.body()`, which would be kept as long as the request: it is let go before that is answered.
+        body = json.loads(b"".join([piece async for piece in request.stream()]))
     except (ValueError, RecursionError):
         raise Problem(422, "the body is not JSON.") from None
     if not isinstance(body, dict) or body.keys() - {"images", "again"}:
