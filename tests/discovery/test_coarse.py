@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -155,6 +158,28 @@ def test_codes_that_rule_out_too_little_are_left_aside_for_some_blocks_and_tried
     assert told.category.tolist() == np.tile(told.category[:200], 6).tolist()
     dictionary.predict(np.tile(apart, (20, 1)))
     assert len(used) == 2 + 20 - 16
+
+
+def test_threads_that_predict_at_once_get_the_same_answers(monkeypatch):
+    monkeypatch.setattr(_coarse, "_ROWS", 64)  # so that another thread comes while codes are made
+    rows = kind_of("random", np.random.default_rng(0), 3200, 64)
+    with always():
+        expected = join([PrototypeDictionary(rows[:3000], 0.3).predict(rows[3000:], 1)])
+        for _ in range(20):
+            dictionary = PrototypeDictionary(rows[:3000], 0.3)
+            with ThreadPoolExecutor(4) as pool:
+                told = [pool.submit(dictionary.predict, rows[3000:], 1) for _ in range(4)]
+            assert [join([one.result()]) for one in told] == [expected] * 4
+
+
+def test_a_copy_by_pickle_makes_codes_of_its_own():
+    rows = kind_of("random", np.random.default_rng(0), 300, 32)
+    with always():
+        dictionary = PrototypeDictionary(rows[:200], 0.3)
+        expected = join([dictionary.predict(rows[200:])])
+        for twin in (pickle.loads(pickle.dumps(dictionary)), copy.deepcopy(dictionary)):
+            assert (dictionary._coarse.nbytes > 0, twin._coarse.nbytes) == (True, 0)
+            assert join([twin.predict(rows[200:])]) == expected
 
 
 def test_products_of_less_than_full_precision_are_not_relied_on(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from functools import cache
 from typing import Any
@@ -55,6 +56,11 @@ class Coarse:
         self._stale: set[int] = set()
         self._made_for = 0
         self._resting, self._patience = 0, 1  # samples to go by until codes are tried again, and in blocks
+        self._turn = threading.Lock()  # several threads may ask for predictions at once, and all need the codes
+
+    def __reduce__(self) -> tuple[type[Coarse], tuple[()]]:
+        """A copy makes its own codes when it needs some."""
+        return Coarse, ()
 
     @property
     def nbytes(self) -> int:
@@ -86,12 +92,14 @@ class Coarse:
 
         Where so many are alike that room for more than ``most`` pairs is needed, the first samples alone are answered.
         """
-        codes = self._caught_up(prototypes)
-        turned = _turned(_torch.tensor(samples) * self._signs)
+        with self._turn:
+            codes = self._caught_up(prototypes)
+            signs, step, most_lost, radius = self._signs, self._step, self._lost, self._radius
+        turned = _turned(_torch.tensor(samples) * signs)
         steps = turned.abs().amax(1, keepdim=True) / _LARGEST
         ours, lost = _coded(turned, steps)
-        reach = (_LONGEST + lost) * self._lost + lost * self._radius  # W
-        margins = 2 * (reach + _filter.bound(samples.shape[1]) + _SLACK) / (steps.double().numpy()[:, 0] * self._step)
+        reach = (_LONGEST + lost) * most_lost + lost * radius  # W
+        margins = 2 * (reach + _filter.bound(samples.shape[1]) + _SLACK) / (steps.double().numpy()[:, 0] * step)
         at, rows, counts = _reaching(ours, codes, np.minimum(np.ceil(margins), _ALL).astype(np.int32), k, most)
         samples = samples[: len(counts)]
         self._tell(len(rows), len(samples), len(prototypes))
@@ -112,9 +120,9 @@ class Coarse:
 
     def _caught_up(self, prototypes: Float32s) -> NDArray[np.int8]:
         """The codes of all prototypes as they are now."""
-        if self._codes is None or len(prototypes) >= self.renewed * self._made_for:
-            self._codes = self._begun(prototypes)
         codes = self._codes
+        if codes is None or len(prototypes) >= self.renewed * self._made_for:
+            codes = self._codes = self._begun(prototypes)
         if self._stale:
             stale = np.array(sorted(row for row in self._stale if row < len(codes)), np.int64)
             codes.view[stale] = self._coded(prototypes[stale])
