@@ -249,22 +249,53 @@ def test_no_more_bodies_are_read_at_once_than_the_limit_and_the_others_wait(serv
         assert next_one.result(30).json()["sightings"][0]["number"] == 1
 
 
-def test_of_a_request_that_waits_in_the_queue_no_body_is_in_memory(server, png, as_json, monkeypatch):
-    begun, go = threading.Event(), threading.Event()
-    observe = server.service.discoverer.observe
+def _held(server, monkeypatch) -> SimpleNamespace:
+    """Says when the server begins to decide, which it goes on with when it may, and when it knows a key again."""
+    held = SimpleNamespace(begun=threading.Event(), go=threading.Event(), known=threading.Event())
+    observe, once = server.service.discoverer.observe, server.service.idempotency.once
 
     def slow(*given, **options):
-        begun.set()
-        assert go.wait(30)
+        held.begun.set()
+        assert held.go.wait(30)
         return observe(*given, **options)
 
+    def told(*given):
+        if held.begun.is_set():
+            held.known.set()
+        return once(*given)
+
     monkeypatch.setattr(server.service.discoverer, "observe", slow)
+    monkeypatch.setattr(server.service.idempotency, "once", told)
+    return held
+
+
+def test_of_a_request_that_waits_in_the_queue_no_body_is_in_memory(server, png, as_json, monkeypatch):
+    held = _held(server, monkeypatch)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(server.client.post, "/v1/observe", json=as_json(png(0, 1)))
-        assert begun.wait(30)
+        assert held.begun.wait(30)
         waiting = [one for one in gc.get_objects() if type(one) is Request and one.url.path == "/v1/observe"]
-        held = [len(value) for one in waiting for value in vars(one).values() if isinstance(value, bytes)]
-        go.set()
+        bodies = [len(value) for one in waiting for value in vars(one).values() if isinstance(value, bytes)]
+        held.go.set()
         assert answer.result(30).status_code == 200
     assert waiting
-    assert not held
+    assert not bodies
+
+
+def test_a_request_that_is_sent_again_while_it_is_answered_holds_nobody_up(serving, tmp_path, png, monkeypatch):
+    key = {"Idempotency-Key": "k1"}
+    with serving(tmp_path, limits=Limits(reads=1)) as server, ThreadPoolExecutor(3) as pool:
+        held, batcher = _held(server, monkeypatch), server.service.batcher
+        first = pool.submit(server.observe, png(0, 1), headers=key)
+        assert held.begun.wait(30)
+        again = pool.submit(server.observe, png(0, 1), headers=key)
+        assert held.known.wait(30)
+        other = pool.submit(server.observe, png(0, 2))
+        until = time.monotonic() + 5
+        while not batcher._waiting and time.monotonic() < until:
+            time.sleep(0.01)
+        waiting = batcher._waiting
+        held.go.set()
+        assert first.result(30).json() == again.result(30).json()
+        assert other.result(30).status_code == 200
+    assert waiting == 1

@@ -33,11 +33,18 @@ class Idempotency:
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    async def once(self, key: str | None, body: Callable[[], bytes], work: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def once(
+        self,
+        key: str | None,
+        body: Callable[[], bytes],
+        work: Callable[[], Awaitable[Answer]],
+        idle: Callable[[], None] = lambda: None,
+    ) -> Answer:
         """Do the work, or give the answer that the same key has had; an error that invites a retry is not kept.
 
         Args:
             body: what tells the request from others, asked for only if there is a key.
+            idle: called if another request does the work, and this one only waits for its answer.
 
         Raises:
             Problem: The key is too long, or came with another body before.
@@ -52,6 +59,7 @@ class Idempotency:
         if entry is not None:
             if entry.body != digest:
                 raise Problem(422, "this Idempotency-Key came with other images before: use a new key for new images.")
+            idle()
             return await asyncio.shield(entry.answer)
         entry = self._entries[key] = _Entry(digest, time.monotonic(), asyncio.get_running_loop().create_future())
         # A task of its own: a client that goes away must not take the answer from the one that comes again.

@@ -65,7 +65,13 @@ def routes(service: Service, settings: Settings) -> APIRouter:
             given = await uploads.read(request, settings)
             mark = None if idempotency_key is None or not given.again else given.mark(idempotency_key)
             work = partial(_observe, service, intake, given, turn, mark)
-            return await service.idempotency.once(idempotency_key, given.digest, work)
+
+            def idle() -> None:  # while the same request that came before is answered
+                given.let_go()
+                turn.let_go()
+                turn.arrived()
+
+            return await service.idempotency.once(idempotency_key, given.digest, work, idle)
 
     @router.post(
         "/predict", response_model=schemas.Observed, responses=answers,
