@@ -8,6 +8,7 @@ import pty
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from functools import partial
@@ -80,6 +81,16 @@ def test_a_disk_that_is_full_is_no_fault_of_the_images_and_no_path_is_told(serve
     assert server.get("/v1/status")["sightings"] == 0
     (tmp_path / "images").unlink()
     assert server.observe(png(3, 1), headers={"Idempotency-Key": "k1"}).json()["sightings"][0]["number"] == 0
+
+
+def test_a_disk_that_has_no_room_to_put_a_large_upload_aside_is_no_fault_of_the_images(
+    server, png, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    answer = server.observe(png(3, 1) + bytes(2_000_000))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert str(tmp_path) not in answer.text
+    assert server.get("/v1/status")["sightings"] == 0
 
 
 def test_a_small_copy_that_cannot_be_kept_is_shown_all_the_same(server, png, tmp_path):
