@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from newfound._memory import keep_large_allocations
+from newfound._side_by_side import SideBySide
 from newfound.backbone import Backbone
 from newfound.cache import TokenCache
 from newfound.datasets import item_name
@@ -51,6 +52,7 @@ class Encoder:
         self.backbone, self.views, self.cache, self.batch = backbone, views, cache, batch
         self.dimension = backbone.dim
         self._read: Callable[[Tensor], Tensor] | None = None
+        self._side_by_side = SideBySide()
         self._identity = (backbone.name, backbone.trunk_hash(), backbone.tune_blocks, backbone.split)
 
     @property
@@ -138,6 +140,8 @@ class Encoder:
         return Block([item for item, _ in pending], features[usable], rows, errors)
 
     def _trunk(self, pixels: Tensor) -> Tensor:
+        if self.device.type == "cpu":
+            return self._side_by_side(lambda part: self.backbone.trunk(part).float(), pixels)
         with torch.inference_mode():
             return self.backbone.trunk(pixels.to(self.device)).float().cpu()
 
