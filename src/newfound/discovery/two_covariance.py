@@ -19,7 +19,7 @@ from newfound.errors import SettingsError
 
 _FLATTEST = 1e-3  # between classes a direction varies at least this much, in units of the spread within
 _SINGULAR = 1e-12  # a direction whose share of the largest spread is no more than rounding has none
-_COPIES = 1e-9  # samples this close to their class's mean differ by rounding alone
+_COPIES = 1e-7  # of the variance: where less is within classes, their samples differ by rounding alone
 _ROOT = 0.5  # the power for features without negative numbers
 _HALF = 0.5  # of `usual_within`, where samples are many
 _LEAST_SHARE, _FEW = 0.05, 150  # of `usual_between`, which was tried on 3 to 100 classes of 3 to 100 samples
@@ -243,7 +243,8 @@ def _classes(rows: Float64s, targets: Any) -> Ints:
         )
     classes = classes.astype(np.int64)
     means = class_sums(rows, classes)[0] / sizes[:, None]
-    if np.abs(rows - means[classes]).max() < _COPIES:
+    within, total = np.square(rows - means[classes]).sum(), np.square(rows - rows.mean(axis=0)).sum()
+    if within <= _COPIES * total:
         raise SettingsError(
             f"the samples of each of the {len(sizes)} classes are copies of one another, so classes show no spread: "
             "two samples of a class must differ."
