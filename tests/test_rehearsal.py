@@ -250,10 +250,11 @@ def test_a_saved_run_weighs_as_the_one_in_memory(fit_tiny, pictures, picture, tm
     stream = [picture(kind, number) for number in range(30, 34) for kind in range(5)]
     one, other = run.discoverer().observe(stream), loaded.discoverer().observe(stream)
     assert [(s.category, s.is_new) for s in one] == [(s.category, s.is_new) for s in other]
-    # Weights that were read lie elsewhere in memory, and the last bit of a feature may be rounded otherwise.
+    # Weights that were read lie elsewhere in memory, and a feature may be rounded otherwise in its last bit: a number in
+    # its reading then differs by up to 2^-11 in half precision, and a log ratio of some hundred by a few thousandths.
     for name in ("score", "probability", "new_probability"):
         told = [getattr(s, name) for s in one]
-        assert [getattr(s, name) for s in other] == pytest.approx(told, rel=1e-6, abs=1e-6)
+        assert [getattr(s, name) for s in other] == pytest.approx(told, rel=2e-5, abs=1e-4)
 
 
 def test_a_share_is_rehearsed_only_if_asked_for(encoder, pictures):
