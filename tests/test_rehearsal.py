@@ -250,7 +250,7 @@ def test_a_saved_run_weighs_as_the_one_in_memory(fit_tiny, pictures, picture, tm
     stream = [picture(kind, number) for number in range(30, 34) for kind in range(5)]
     one, other = run.discoverer().observe(stream), loaded.discoverer().observe(stream)
     assert [(s.category, s.is_new) for s in one] == [(s.category, s.is_new) for s in other]
-    # Weights that were read lie elsewhere in memory, and a feature may be rounded otherwise in its last bit: a number in
+    # Weights that were read lie elsewhere in memory, and the last bit of a feature may be another: a number in
     # its reading then differs by up to 2^-11 in half precision, and a log ratio of some hundred by a few thousandths.
     for name in ("score", "probability", "new_probability"):
         told = [getattr(s, name) for s in one]
