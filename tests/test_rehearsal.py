@@ -247,6 +247,10 @@ def test_a_saved_run_weighs_as_the_one_in_memory(fit_tiny, pictures, picture, tm
     assert mine.keys() == theirs.keys()
     assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
     assert (theirs["reconsider_at"], theirs["reconsider_every"], theirs["threshold"]) == (-30.0, 5, 5.0)
+    readings = np.random.default_rng(0).standard_normal((30, run.dictionary().dimension))
+    weighed, again = (which.dictionary().observe(readings) for which in (run, loaded))
+    assert np.array_equal(weighed.score, again.score)
+    assert np.array_equal(weighed.probability, again.probability)
     stream = [picture(kind, number) for number in range(30, 34) for kind in range(5)]
     one, other = run.discoverer().observe(stream), loaded.discoverer().observe(stream)
     assert [(s.category, s.is_new) for s in one] == [(s.category, s.is_new) for s in other]

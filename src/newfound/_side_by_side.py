@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
+from newfound.backbone import CPU_CHUNK
+
 _FEWEST = 2  # samples of a part: fewer are computed as fast together
-_MOST = 32  # larger parts leave the processor's caches
 
 
 class SideBySide:
@@ -30,7 +31,7 @@ class SideBySide:
         if threads == 1 or len(batch) < threads * _FEWEST:
             return _without_gradients(work, batch)
         pool = self._pool_of(threads)
-        rounds = -(-len(batch) // (threads * _MOST))
+        rounds = -(-len(batch) // (threads * CPU_CHUNK))
         parts = torch.split(batch, -(-len(batch) // (threads * rounds)))
         torch.set_num_threads(1)  # for all of PyTorch: some of its libraries have one number for all threads
         try:

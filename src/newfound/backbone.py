@@ -32,7 +32,7 @@ FIRST_CLASS = {
     "vit_base_patch14_dinov2.lvd142m": "ViT-B/14, DINOv2",
     "vit_base_patch16_siglip_224.webli": "ViT-B/16, SigLIP",
 }
-_CPU_CHUNK = 32  # images: larger batches leave the processor's caches and run at half the speed
+CPU_CHUNK = 32  # images: larger batches leave the processor's caches and run at half the speed
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class Backbone(nn.Module):
         if self.split == "whole":
             return pixels
         tracked = torch.is_grad_enabled() and pixels.requires_grad
-        if pixels.device.type == "cpu" and not tracked and len(pixels) > _CPU_CHUNK:
-            return torch.cat([self.trunk(part) for part in pixels.split(_CPU_CHUNK)])
+        if pixels.device.type == "cpu" and not tracked and len(pixels) > CPU_CHUNK:
+            return torch.cat([self.trunk(part) for part in pixels.split(CPU_CHUNK)])
         with torch.set_grad_enabled(tracked):
             self._stop.on = True
             try:
