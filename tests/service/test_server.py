@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -91,6 +92,31 @@ def test_a_disk_that_has_no_room_to_put_a_large_upload_aside_is_no_fault_of_the_
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert str(tmp_path) not in answer.text
     assert server.get("/v1/status")["sightings"] == 0
+
+
+def test_the_same_bytes_that_are_no_image_are_told_of_to_every_request_that_has_them(server, tmp_path, monkeypatch):
+    begun, go = threading.Event(), threading.Event()
+    batcher, observe = server.service.batcher, server.service.discoverer.observe
+
+    def slow(*given, **options):
+        begun.set()
+        assert go.wait(30)
+        return observe(*given, **options)
+
+    monkeypatch.setattr(server.service.discoverer, "observe", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(server.observe, b"no image")
+        assert begun.wait(30)
+        second = pool.submit(server.observe, b"no image")
+        until = time.monotonic() + 30
+        while not batcher._waiting and time.monotonic() < until:
+            time.sleep(0.01)
+        go.set()
+        answers = [answer.result(30) for answer in (first, second)]
+    assert [answer.status_code for answer in answers] == [422, 422]
+    assert answers[0].json() == answers[1].json()
+    assert "not an image" in answers[1].json()["errors"][0]["error"]
+    assert not [file for file in (tmp_path / "images").rglob("*") if file.is_file()]
 
 
 def test_a_small_copy_that_cannot_be_kept_is_shown_all_the_same(server, png, tmp_path):

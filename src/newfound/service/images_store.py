@@ -6,9 +6,11 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -50,6 +52,20 @@ class Kept:
     entered: SightingRow | None = None
 
 
+@dataclass
+class Hand:
+    """The files that a request counts on.
+
+    Attributes:
+        useless: those that it wrote and that are no images.
+        done: whether it is answered, or was given up.
+    """
+
+    files: list[Path] = field(default_factory=list)
+    useless: set[Path] = field(default_factory=set)
+    done: bool = False
+
+
 class ImageStore:
     """`RUN/images/ab/HASH--NAME.jpg` for what was uploaded, `RUN/thumbnails/SIZE/ab/HASH.jpg` for what is shown.
 
@@ -59,11 +75,34 @@ class ImageStore:
     def __init__(self, folder: Path, journal: Journal) -> None:
         self.images, self.thumbnails = folder / "images", folder / "thumbnails"
         self._journal = journal
+        self._turn = threading.Lock()
+        self._in_hand = Counter[Path]()  # how many requests count on a file
+        self._useless: set[Path] = set()  # of these, what is to be deleted
 
-    def keep(self, images: Sequence[tuple[bytes, str | None]], mark: str | None = None) -> list[Kept]:
+    @contextmanager
+    def hand(self) -> Iterator[Hand]:
+        """For as long as a request counts on files. What is useless is deleted when no other counts on it any more."""
+        hand = Hand()
+        try:
+            yield hand
+        finally:
+            with self._turn:
+                hand.done = True
+                self._useless |= hand.useless
+                self._in_hand.subtract(hand.files)
+                free = {path for path in hand.files if self._in_hand[path] == 0}
+                unwanted = self._useless & free
+                self._useless -= free
+                for path in free:
+                    del self._in_hand[path]
+                for path in unwanted:
+                    path.unlink(missing_ok=True)
+
+    def keep(self, images: Sequence[tuple[bytes, str | None]], mark: str | None, hand: Hand) -> list[Kept]:
         """Write images that are not there yet to disk.
 
         Args:
+            hand: of the request, which from now on counts on their files.
             mark: of a request that may come again and whose images are to be entered though they were seen before. It
                 is a part of the names of their files, so that the journal tells what the request has entered.
 
@@ -73,29 +112,34 @@ class ImageStore:
         hashes = [content_hash(data) for data, _ in images]
         contents = {bytes.fromhex(digest) for digest in hashes}
         if mark is not None:
-            return self._marked(images, hashes, mark, self._journal.alike(contents))
+            return self._marked(images, hashes, mark, self._journal.alike(contents), hand)
         seen = self._journal.find(contents)
         kept: list[Kept] = []
         for (data, name), digest in zip(images, hashes, strict=True):
             row = seen.get(bytes.fromhex(digest))
             there = None if row is None else self.file_of(row)
             path = there or self._folder(digest) / f"{digest}{_SEPARATOR}{safe_name(name, data)}"
-            kept.append(Kept(path, fresh=there is None and self._written(path, digest, data)))
+            kept.append(Kept(path, fresh=there is None and self._written(path, digest, data, hand)))
         return kept
 
     def _marked(
-        self, images: Sequence[tuple[bytes, str | None]], hashes: Sequence[str], mark: str, seen: Sequence[SightingRow]
-    ) -> list[Kept]:
+        self, images: Sequence[tuple[bytes, str | None]], hashes: Sequence[str], mark: str, seen: Sequence[SightingRow],
+        hand: Hand,
+    ) -> list[Kept]:  # fmt: skip
         entered = {found[0]: row for row in seen if (found := _MARK.search(row.image or ""))}
         kept: list[Kept] = []
         for at, ((data, name), digest) in enumerate(zip(images, hashes, strict=True)):
             start = f"{digest}{_SEPARATOR}@{mark}-{hashes[:at].count(digest)}{_SEPARATOR}"  # it may be there twice
             path, row = self._folder(digest) / f"{start}{safe_name(name, data)}", entered.get(start)
-            kept.append(Kept(path, fresh=row is None and self._written(path, digest, data), entered=row))
+            kept.append(Kept(path, fresh=row is None and self._written(path, digest, data, hand), entered=row))
         return kept
 
-    def _written(self, path: Path, digest: str, data: bytes) -> bool:
+    def _written(self, path: Path, digest: str, data: bytes, hand: Hand) -> bool:
         """Whether a file had to be written. One that is here under another name gets this one too."""
+        with self._turn:  # before it is looked for, so that no other request deletes it in between
+            if not hand.done:
+                hand.files.append(path)
+                self._in_hand[path] += 1
         if _holds(path, bytes.fromhex(digest)):
             return False
         here = self._kept(bytes.fromhex(digest))

@@ -12,7 +12,7 @@ from anyio import CapacityLimiter, to_thread
 
 from newfound.service.batching import Job, QueueFull, Stopped
 from newfound.service.core import Service
-from newfound.service.images_store import Kept
+from newfound.service.images_store import Hand, Kept
 from newfound.service.problems import Problem
 from newfound.service.uploads import Uploads
 from newfound.sightings import Sighting
@@ -67,7 +67,7 @@ class Intake:
         if not given.complete:
             await to_thread.run_sync(given.fetch, self._service.settings, limiter=self._fetchers)
 
-    async def keep(self, given: Uploads, mark: str | None) -> list[Kept]:
+    async def keep(self, given: Uploads, mark: str | None, hand: Hand) -> list[Kept]:
         """Write images to the disk; see `ImageStore.keep`.
 
         Raises:
@@ -77,7 +77,7 @@ class Intake:
         readable = given.readable()
         with self._refusals():
             self._service.batcher.check_room(len(readable))
-        return await to_thread.run_sync(self._service.store.keep, readable, mark, limiter=self._writers)
+        return await to_thread.run_sync(self._service.store.keep, readable, mark, hand, limiter=self._writers)
 
     async def entered(self, kept: Sequence[Kept], job: Job, arrived: Callable[[], None]) -> list[Sighting]:
         """What is decided on images that were kept, or was when the request came before."""

@@ -106,15 +106,15 @@ async def _observe(
 ) -> Answer:  # fmt: skip
     start = time.monotonic()
     await intake.fetch(given)
-    kept = await intake.keep(given, mark)
-    given.let_go()
-    turn.let_go()
-    job = Job([image.path for image in kept if image.entered is None], again=given.again)
-    sightings = await intake.entered(kept, job, turn.arrived)
-    service.follower.wake()
-    for image, sighting in zip(kept, sightings, strict=True):
-        if image.fresh and sighting.error is not None:  # no image, so nothing to keep
-            image.path.unlink(missing_ok=True)
+    with service.store.hand() as hand:
+        kept = await intake.keep(given, mark, hand)
+        given.let_go()
+        turn.let_go()
+        job = Job([image.path for image in kept if image.entered is None], again=given.again)
+        sightings = await intake.entered(kept, job, turn.arrived)
+        service.follower.wake()
+        told = zip(kept, sightings, strict=True)
+        hand.useless |= {image.path for image, sighting in told if image.fresh and sighting.error is not None}
     answer = _told(service, given, sightings, job)
     service.metrics.observe_seconds.observe(time.monotonic() - start)
     bad = sum(sighting.error is not None for sighting in sightings) + len(given.images) - len(kept)
