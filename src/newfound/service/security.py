@@ -13,16 +13,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import logging
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newfound.service.courtesy import Courtesy
 from newfound.service.problems import problem, unexpected
 from newfound.service.settings import Settings, is_loopback
+
+log = logging.getLogger("newfound.service")
 
 COOKIE = "newfound"
 READ, WRITE = "read", "write"
@@ -135,6 +139,8 @@ class Guard:
                     "with the same Idempotency-Key it can be asked for again."
                 )
                 await problem(503, message, {"Retry-After": "5"})(scope, receive, send)
+        except ClientDisconnect:  # nobody is left to be answered
+            log.info("a client left while it was sending %s; nothing of it was entered", scope["path"])
         except Exception as error:
             if not started:
                 await unexpected(error)(scope, receive, send)
