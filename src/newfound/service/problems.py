@@ -35,6 +35,14 @@ class Problem(Exception):
         self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+class Stalled(HTTPException):
+    """The body of a request does not arrive; an HTTPException, which FastAPI lets through where it reads it itself."""
+
+    def __init__(self) -> None:
+        told = "the body arrives too slowly, or not at all; nothing was entered: send it again, with fewer images."
+        super().__init__(408, told, {"Connection": "close"})
+
+
 def problem(status: int, message: str, headers: dict[str, str] | None = None) -> Answer:
     return Answer({"error": message}, status, headers)
 

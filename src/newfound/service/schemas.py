@@ -235,4 +235,4 @@ class Alive(BaseModel):
 
 def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     """The errors that a route may answer with, beside those that all may."""
-    return {code: {"model": Error} for code in (400, 401, 403, 413, 421, 422, 503, *codes)}
+    return {code: {"model": Error} for code in (400, 401, 403, 408, 413, 421, 422, 503, *codes)}

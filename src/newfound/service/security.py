@@ -5,7 +5,7 @@
 - Rights: a bearer token, or a cookie that `POST /v1/login` set; compared in constant time.
 - Cross-site requests: what is not GET needs a header that a page elsewhere cannot send (Authorization, X-Newfound), as
   no cross-origin request is ever allowed; without a token, a request that no browser sends for another site will do.
-- Limits: the size of a body, as it arrives, and the time that a request takes.
+- Limits: the size of a body, as it arrives, how long it stays away, and the time that a request takes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from anyio import fail_after
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newfound.service.courtesy import Courtesy
-from newfound.service.problems import problem, unexpected
-from newfound.service.settings import Settings, is_loopback
+from newfound.service.problems import Stalled, problem, unexpected
+from newfound.service.settings import Limits, Settings, is_loopback
 
 log = logging.getLogger("newfound.service")
 
@@ -33,6 +35,7 @@ READ, WRITE = "read", "write"
 _OPEN = ("/healthz", "/readyz", "/v1/login", "/v1/logout", "/openapi.json", "/docs", "/")
 _READS = ("/v1/predict",)  # POST, but changes nothing
 _ENDLESS = "/v1/events"
+_SLOWEST = 4096  # bytes a second that a body has to arrive at, once patience with it is at an end
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; style-src 'self'; script-src 'self'; "
     "object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -122,7 +125,7 @@ class Guard:
             started = started or message["type"] == "http.response.start"
             await send(message)
 
-        work = self._app(scope, _counted(receive, self._settings.limits.body), sending)
+        work = self._app(scope, _awaited(receive, self._settings.limits), sending)
         if scope["path"] == _ENDLESS:
             await work
             return
@@ -180,15 +183,27 @@ def _rights_of_cookie(header: str, settings: Settings) -> str | None:
     return rights
 
 
-def _counted(receive: Receive, limit: int) -> Callable[[], Awaitable[Message]]:
-    """A body that may not say how long it is, counted as it arrives."""
-    seen = 0
+def _awaited(receive: Receive, limits: Limits) -> Callable[[], Awaitable[Message]]:
+    """A body that may not say how long it is, counted as it arrives, and that may not stay away.
+
+    Only the time in which it is waited for counts: a service that is busy elsewhere does not make its clients slow.
+    """
+    seen, waited, whole = 0, 0.0, False
 
     async def receiving() -> Message:
-        nonlocal seen
-        message = await receive()
+        nonlocal seen, waited, whole
+        if whole:  # what is waited for now is that the client leaves
+            return await receive()
+        start = time.monotonic()
+        try:
+            with fail_after(limits.patience + seen / _SLOWEST - waited):
+                message = await receive()
+        except TimeoutError:
+            raise Stalled from None
+        waited += time.monotonic() - start
         seen += len(message.get("body", b""))
-        if seen > limit:
+        whole = not message.get("more_body", False)
+        if seen > limits.body:
             raise TooLarge
         return message
 

@@ -20,6 +20,7 @@ class Limits:
         images: images in a request.
         reads: requests whose images are in memory at the same time, on their way in; others wait with theirs unread.
         seconds: how long a request may take; the live stream has no end.
+        patience: seconds that a body is waited for in all, and one more for every 4 KiB of it that came.
         queue: images of all clients that wait for the encoder.
         batch: images that are encoded and committed together.
         wait: seconds that the first image of a batch waits for others that are on their way.
@@ -29,6 +30,7 @@ class Limits:
     images: int = 64
     reads: int = 64
     seconds: float = 60.0
+    patience: float = 5.0
     queue: int = 512
     batch: int = 64
     wait: float = 0.01

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from newfound.errors import ImageError
 from newfound.service.images_store import NotKept
-from newfound.service.problems import Problem
+from newfound.service.problems import Problem, Stalled
 from newfound.service.settings import Settings
 from newfound.service.urls import LONGEST, fetch
 
@@ -123,6 +123,7 @@ async def read(request: Request, settings: Settings) -> Uploads:
 
     Raises:
         Problem: The body is not what it should be, or has no image or too many.
+        Stalled: The body does not arrive.
         NotKept: The disk is full, or may not be written to.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -148,6 +149,8 @@ async def _from_form(request: Request, most: int) -> list[Upload]:
             if len(files) != len(form.multi_items()):
                 raise Problem(422, "the form's fields must all be files called `images`: curl -F images=@heron.jpg")
             return [Upload(await file.read(), _name(file.filename)) for file in files]
+    except Stalled:
+        raise
     except HTTPException as error:  # which Starlette makes of what its parser raises
         raise Problem(422, f"the form cannot be read: {error.detail}") from error
     except OSError as error:  # the parser puts large files aside, where the system has its temporary ones
