@@ -266,6 +266,15 @@ def test_a_journal_is_described_and_verified(invoke, kept):
     assert "sighting 3" in result.stderr
 
 
+def test_a_feature_that_is_damaged_fails_verify_with_its_number_and_without_a_traceback(invoke, kept):
+    with sqlite3.connect(kept / "journal.db") as raw:
+        raw.execute("UPDATE sightings SET feature = x'0102' WHERE number = 3")
+    result = invoke("journal", "verify", kept)
+    assert result.exit_code == 1
+    assert "1 difference\n  sighting 3 is damaged in the journal: its feature has 2 bytes" in result.stderr
+    assert not json.loads(invoke("journal", "verify", kept, "--json").stdout)["fine"]
+
+
 def test_another_cut_is_tried_without_an_image_and_without_changing_anything(invoke, kept, stream, tmp_path):
     told = json.loads(invoke("replay", kept, "--cut", "-1", "--json").stdout)
     assert (told["sightings"], told["discovered"]) == (9, 0)

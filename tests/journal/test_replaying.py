@@ -84,6 +84,30 @@ def test_verify_finds_what_was_changed_behind_its_back(path, statement, told):
     assert told in differences[0]
 
 
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE sightings SET feature = x'0102' WHERE number = 30", "sighting 30 is damaged in the journal: its fea"),
+        (f"UPDATE sightings SET feature = x'{'007e' * KINDS}' WHERE number = 30", "sighting 30 is damaged in the jour"),
+        ("UPDATE sightings SET runners_up = '[[' WHERE number = 30", "sighting 30 is damaged in the journal: its runn"),
+        ("UPDATE events SET details = '{' WHERE actor = 'ada'", "is damaged in the journal: its details are '{'"),
+    ],
+)
+def test_verify_names_what_is_damaged_so_that_it_cannot_be_read(path, statement, told):
+    change(path, statement)
+    (difference,) = verified(path).differences
+    assert told in difference
+
+
+def test_verify_names_a_sighting_that_was_damaged_before_something_was_forgotten(path):
+    with closing(Keeper(Journal.open(path))) as keeper:
+        keeper.forget([7])
+        move(keeper, 5, 2)
+    change(path, "UPDATE sightings SET feature = x'0102' WHERE number = 5")
+    (difference,) = verified(path).differences
+    assert "sighting 5 is damaged in the journal: its feature has 2 bytes, not 16" in difference
+
+
 def test_verify_finds_a_place_that_was_lost_before_something_was_forgotten(path):
     with closing(Keeper(Journal.open(path))) as keeper:
         keeper.forget([7])

@@ -22,7 +22,7 @@ from newfound.discovery.standing import events_of
 from newfound.errors import FeatureError, JournalError, SettingsError
 from newfound.journal.catalogue import FLAGS, Catalogue
 from newfound.journal.reading import Reader
-from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow
+from newfound.journal.rows import NEWFOUND, Damaged, EventRow, Position, SightingRow
 from newfound.journal.state import from_bytes, to_bytes
 
 Readings = NDArray[np.float32]
@@ -56,13 +56,19 @@ def decided_on(rows: Sequence[SightingRow], dimension: int) -> Readings:
     """The readings that sightings were decided on.
 
     Raises:
-        JournalError: A sighting that was forgotten has none.
+        JournalError: A sighting that was forgotten has none; those of one may be damaged.
     """
     for row in rows:
         if row.feature is None:
             raise JournalError(f"sighting {row.number} was forgotten: nothing is left to decide on.")
+        if len(row.feature) != 2 * dimension:
+            raise Damaged(f"sighting {row.number}", f"its feature has {len(row.feature)} bytes, not {2 * dimension}")
     data = b"".join(row.feature for row in rows if row.feature is not None)
-    return np.frombuffer(data, "<f2").reshape(len(rows), dimension).astype(np.float32)
+    readings = np.frombuffer(data, "<f2").reshape(len(rows), dimension).astype(np.float32)
+    if not np.isfinite(readings).all():
+        row = rows[int(np.isfinite(readings).all(1).argmin())]
+        raise Damaged(f"sighting {row.number}", "its feature has numbers that are NaN or infinite")
+    return readings
 
 
 @dataclass(frozen=True)

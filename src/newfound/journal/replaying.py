@@ -19,7 +19,7 @@ from newfound.journal.entering import runners_up_for
 from newfound.journal.journal import Journal
 from newfound.journal.keeper import NOWHERE
 from newfound.journal.rebuilding import Places
-from newfound.journal.rows import NEWFOUND, EventRow, Position, SightingRow, Snapshot, unpack_sighting
+from newfound.journal.rows import NEWFOUND, Damaged, EventRow, Position, SightingRow, Snapshot, unpack_sighting
 
 _CHUNK = 2_000  # sightings held at a time
 _ROUNDED = ("probability", "new_probability")  # machines differ in the last bits; nothing is decided on these
@@ -51,12 +51,16 @@ def verify(journal: Journal) -> Verified:
 
     Of sightings before the genesis it compares how many each category has. What cannot be replayed it does not see:
     names and hashes of images, times, and a journal whose end was cut off after its newest snapshot. What others write
-    meanwhile is left for the next time; if they forget something, there is another genesis to start from.
+    meanwhile is left for the next time; if they forget something, there is another genesis to start from. At what is
+    damaged so that it cannot be read, it stops.
     """
     while True:
         genesis = journal.genesis()
+        told = Verified(skipped=genesis.position.sightings)
         try:
-            told = _verified(journal, genesis)
+            _verify(journal, genesis, told)
+        except Damaged as error:
+            told.differences.append(f"{error} What follows cannot be replayed.")
         except JournalError:  # what was forgotten just now cannot be replayed
             if journal.genesis().position == genesis.position:
                 raise
@@ -65,11 +69,10 @@ def verify(journal: Journal) -> Verified:
             return told
 
 
-def _verified(journal: Journal, genesis: Snapshot) -> Verified:
+def _verify(journal: Journal, genesis: Snapshot, told: Verified) -> None:
     newest, (end, places, tally) = journal.latest_snapshot(), journal.standing()
     book = Book.from_bytes(genesis.state)
     start = book.position
-    told = Verified(skipped=start.sightings)
     events = journal.events(since=start.events, limit=end.events - start.events)
     own = iter([event for event in events if event.actor == NEWFOUND])
     moved: Places = {}
@@ -79,7 +82,7 @@ def _verified(journal: Journal, genesis: Snapshot) -> Verified:
             due = book.position.sightings
             if not piece or (piece[0].number, piece[-1].number) != (due, due + len(piece) - 1):
                 told.differences.append(f"sightings are missing after {due} of them: what follows cannot be replayed")
-                return told
+                return
             answered, again = _answered_again(book, piece)
             told.differences += _otherwise(piece, again)
             for change in answered.changes:
@@ -106,7 +109,6 @@ def _verified(journal: Journal, genesis: Snapshot) -> Verified:
             f"the journal ends at {end} and its newest snapshot is of {newest.position}; replayed, it ends at "
             f"{book.position}"
         )
-    return told
 
 
 def _answered_again(book: Book, rows: Sequence[SightingRow]) -> tuple[Answered, list[SightingRow]]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from newfound.errors import JournalError
+
 NEWFOUND = "newfound"  # the actor of derived events: what the dictionary did by itself
 
 _answer = attrgetter("content", "part", "category", "created", "score", "cut", "probability", "new_probability")
@@ -19,6 +21,13 @@ Packed = tuple[Any, ...]  # a sighting as a row of the table
 NUMBER, CONTENT = 0, 2  # places in it
 
 _BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")  # one that is no UTF-8, in a name, as `as_text` spells it
+
+
+class Damaged(JournalError):
+    """What a journal has of a sighting or an event cannot be read."""
+
+    def __init__(self, which: str, why: str) -> None:
+        super().__init__(f"{which} is damaged in the journal: {why}. Put a backup of the journal in its place.")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -107,8 +116,11 @@ def pack_pairs(runners_up: Sequence[tuple[int, float]]) -> str:
 
 
 def unpack_sighting(row: Sequence[Any]) -> SightingRow:
-    """The inverse of `pack_sighting`."""
-    runners_up = tuple(map(tuple, json.loads(row[10]))) if row[10] else ()
+    """The inverse of `pack_sighting`. Raises Damaged if it was not made by that."""
+    try:
+        runners_up = tuple(map(tuple, json.loads(row[10]))) if row[10] else ()
+    except (ValueError, TypeError):
+        raise Damaged(f"sighting {row[NUMBER]}", f"its runners-up are {row[10]!r}") from None
     return SightingRow(*row[:5], bool(row[5]), *row[6:10], runners_up, *row[11:])  # type: ignore[call-arg]
 
 
@@ -118,8 +130,11 @@ def pack_event(row: EventRow) -> tuple[Any, ...]:
 
 
 def unpack_event(row: Sequence[Any]) -> EventRow:
-    """The inverse of `pack_event`."""
-    return EventRow(*row[:5], json.loads(row[5]))  # type: ignore[call-arg]
+    """The inverse of `pack_event`. Raises Damaged if it was not made by that."""
+    try:
+        return EventRow(*row[:5], json.loads(row[5]))  # type: ignore[call-arg]
+    except (ValueError, TypeError):
+        raise Damaged(f"event {row[0]}", f"its details are {row[5]!r}") from None
 
 
 def as_text(name: str) -> str:
