@@ -212,6 +212,33 @@ def test_files_of_known_classes_with_one_name_have_tables_of_their_own_where_the
     assert sorted(path.parent for path, _ in records(tmp_path / "out")) == sorted([place, apart])
 
 
+def test_data_folders_with_one_name_have_tables_of_their_own_where_they_differ(
+    bench, two_lines, write_folder, tmp_path
+):
+    def setup(data: Path, *classes: str) -> Setup:
+        known = tmp_path / "-".join(classes) / "known.txt"
+        known.parent.mkdir(exist_ok=True)
+        known.write_text("\n".join(classes))
+        return Setup("own", str(data), bench.backbone, orders=1, weights=bench.weights, known=str(known))
+
+    def ran(own: Setup) -> Path:
+        run_study(two_lines, own, tmp_path / "out", seeds=[0])
+        return folder_of(two_lines, Choice(), own, tmp_path / "out")
+
+    here = write_folder(tmp_path / "a" / "photos", kinds=4, each=4)
+    there = write_folder(tmp_path / "b" / "photos", kinds=4, each=6)
+    moved = Path(shutil.copytree(here, tmp_path / "c" / "photos"))
+    place = ran(setup(here, "kind0", "kind1"))
+    told = (place / "table1.md").read_text()
+    apart = ran(setup(there, "kind0", "kind1"))
+    assert apart != place
+    assert (place / "table1.md").read_text() == told != (apart / "table1.md").read_text()
+    others = [ran(setup(data, "kind2", "kind3")) for data in (here, there)]
+    assert len({place, apart, *others}) == 4, "known classes keep them apart too"
+    again = [ran(setup(data, "kind0", "kind1")) for data in (here, there, moved)]
+    assert again == [place, apart, place], "each where it was, wherever the same data lies"
+
+
 def test_a_folder_of_results_from_before_known_classes_were_noted_is_gone_on_with(bench, two_lines, tmp_path):
     (tmp_path / "known.txt").write_text("kind0\nkind1\n")
     own = Setup("own", bench.data, bench.backbone, weights=bench.weights, known=str(tmp_path / "known.txt"))

@@ -119,21 +119,26 @@ class Setup:
         return [*oddities(load_dataset(self.data)), *copies(*self.split)] if self.known is not None else []
 
     @cached_property
-    def about(self) -> dict[str, Any]:
-        """What a result says of its data; equal for all cells of a table."""
+    def listed(self) -> list[str]:
+        """The images with their labels; of a benchmark those of the stream, as its images are what their names say."""
         labelled, stream = self.split
-        if self.known is None:  # a benchmark's images are what their names say
+        if self.known is None:
             names = [Path(item_name(item, position)).name for position, item in enumerate(stream.items)]
             labels = stream.labels
         else:
             names = [content_hash(item) for item in (*labelled.items, *stream.items)]
             labels = [*labelled.labels, *stream.labels]
-        listed = "\n".join(f"{name}:{label}" for name, label in zip(names, labels, strict=True))
+        return [f"{name}:{label}" for name, label in zip(names, labels, strict=True)]
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What a result says of its data; equal for all cells of a table."""
+        labelled, stream = self.split
         name = f"own {Path(str(self.data)).resolve().name}" if self.known is not None else self.protocol
         return {
             "protocol": name, "class_seed": self.class_seed, "labelled": len(labelled), "stream": len(stream),
             "known": len(labelled.classes), "classes": len(set(labelled.classes) | set(stream.classes)),
-            "hash": hashlib.blake2b(listed.encode(), digest_size=8).hexdigest(),
+            "hash": hashlib.blake2b("\n".join(self.listed).encode(), digest_size=8).hexdigest(),
         }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ Under the folder of results:
     cells.jsonl                        every result, one JSON line a cell (`newfound.benchmarks.store`)
     DATA-BACKBONE-.../NAME.json        the record of a study: what was asked, and the keys of its cells
     DATA-BACKBONE-.../NAME.*           its table as .md, .csv and .tex, or its figures as .png and .svg with their .csv
-    DATA-BACKBONE-.../known.json       of data of one's own, the known classes
+    DATA-BACKBONE-.../known.json       of data of one's own, the known classes and a hash of the data
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -119,7 +119,8 @@ def run_study(
         reporter.say(f"warning: {oddity}")
     store, folder = Store(out), folder_of(study, choice, setup, out)
     if setup.known is not None:  # now, not with the results: another command may be measuring beside this one
-        write_text(folder / _KNOWN, json.dumps({"known": known_names(Path(setup.known))}, indent=1) + "\n")
+        note = {"known": known_names(Path(setup.known)), "data": _content(setup)}
+        write_text(folder / _KNOWN, json.dumps(note, indent=1) + "\n")
     if study.kind == "picture":
         cell = _cell(lines[0], seeds[0], setup)
         kept = Path(keep) if keep else store.folder / "runs"
@@ -187,19 +188,30 @@ def records(out: str | os.PathLike) -> list[tuple[Path, Record]]:
 def folder_of(study: Study, choice: Choice, setup: Setup, out: str | os.PathLike) -> Path:
     """Where a study's tables and figures go: another place for all that is asked but seeds and grid.
 
-    Of several files of known classes with one name, those that name others than the first have a hash in theirs.
+    Of several data folders with one name, and of several files of known classes with one name, those that hold others
+    than the first have a hash in theirs.
     """
     first = Path(out) / _folder_name(study, choice, setup)
     if setup.known is None or not (first / _KNOWN).is_file():
         return first
     there, asked = (sorted(set(known_names(path))) for path in (first / _KNOWN, Path(setup.known)))
-    return first if there == asked else Path(out) / _folder_name(study, choice, setup, digest(asked)[:8])
+    data = json.loads((first / _KNOWN).read_text(encoding="utf-8")).get("data")  # None before it was noted
+    other_data = [_content(setup)[:8]] if data not in (None, _content(setup)) else []
+    other_classes = [digest(asked)[:8]] if there != asked else []
+    return Path(out) / _folder_name(study, choice, setup, other_data, other_classes)
 
 
-def _folder_name(study: Study, choice: Choice, setup: Setup, *classes: str) -> str:
+def _content(setup: Setup) -> str:
+    """A hash of the images and their labels, whichever classes are known and wherever they lie."""
+    return digest(sorted(setup.listed))
+
+
+def _folder_name(
+    study: Study, choice: Choice, setup: Setup, data: Sequence[str] = (), classes: Sequence[str] = ()
+) -> str:
     parts = [setup.protocol]
     if setup.known is not None:  # another file of known classes makes another stream
-        parts += [Path(str(setup.data)).resolve().name, Path(setup.known).stem, *classes]
+        parts += [Path(str(setup.data)).resolve().name, *data, Path(setup.known).stem, *classes]
     parts += [f"class-seed-{setup.class_seed}"] if setup.class_seed is not None else []
     parts += [*(choice.backbones or [setup.backbone]), *([f"{setup.image_size}-pixels"] if setup.image_size else [])]
     parts += ["short"] if setup.short else []
