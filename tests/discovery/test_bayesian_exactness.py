@@ -7,11 +7,14 @@ import math
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_prototypes import halving_sum
 
 from newfound.discovery import BayesianDictionary, Event, _products, _weighing, second_thoughts
+
+pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 class Group:

@@ -23,6 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from newfound.discovery import PrototypeDictionary, _filter
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 @settings(max_examples=200, deadline=None)
 @given(streams(), variants, st.sets(st.integers(1, 23)), st.integers(1, 9), st.integers(0, 3))

@@ -23,6 +23,7 @@ from newfound.benchmarks import (
     training_speed,
 )
 from newfound.benchmarks._timing import SpeedRow
+from newfound.discovery import _compiled
 from newfound.errors import SettingsError
 from newfound.progress import Reporter
 
@@ -39,6 +40,7 @@ def run_speed(
     import torch
 
     torch.set_num_threads(min(2, torch.get_num_threads()))
+    _compiled.load()  # what a long stream would have loaded by itself
     stages = STAGES | ON_REQUEST
     unknown = set(only or ()) - set(stages)
     if unknown:

@@ -87,6 +87,7 @@ def _devices() -> dict[str, Any]:
 
     from newfound._memory import keep_large_allocations
     from newfound.devices import devices
+    from newfound.discovery import _compiled
     from newfound.loading import usual_device
 
     return {
@@ -97,6 +98,7 @@ def _devices() -> dict[str, Any]:
         "cuda": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
         "mps": torch.backends.mps.is_available(),
         "keeps_large_allocations": keep_large_allocations(),
+        "loops_not_compiled": _compiled.load(),
     }
 
 
@@ -198,6 +200,8 @@ def _in_words(found: dict[str, Any]) -> list[tuple[str, str]]:
     devices, cache = found["devices"], found["cache"]
     others = devices["cuda"] + ["Apple GPU (mps)"] * devices["mps"]
     allocator = "kept (NEWFOUND_MALLOC=0: not)" if devices["keeps_large_allocations"] else "left to the system"
+    not_compiled = devices["loops_not_compiled"]
+    loops = f"NumPy's ({not_compiled})" if not_compiled else "compiled for long streams (NEWFOUND_COMPILED=0: not)"
     limit = "?" if cache["limit"] is None else f"{cache['limit'] / 2**30:.1f}"
     used = f"{cache['bytes'] / 2**30:.2f} of {limit} GiB, "
     lines = [
@@ -208,6 +212,7 @@ def _in_words(found: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("optional", f"{name} {about['version'] or 'is not installed'} ({about['for']})"))
     lines += [
         ("processor", f"{devices['threads']} threads on {devices['processors']} processors; large blocks {allocator}"),
+        ("loops", loops),
         ("accelerator", ", ".join(others) or "none"),
         ("devices", f"{', '.join(devices['names'])}; --device auto takes {devices['auto']}"),
         ("cache", f"{cache['folder']}: {used}" + (cache["problem"] or "writable")),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from newfound.discovery import _filter, _torch
+from newfound.discovery import _compiled, _filter, _torch
 from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Float64s, Ints
 from newfound.discovery._found import MOST_HELD, Best, Found, fit, in_columns
 from newfound.discovery._rows import Rows
@@ -94,15 +94,19 @@ class Coarse:
         """
         with self._turn:
             codes = self._caught_up(prototypes)
-            signs, step, most_lost, radius = self._signs, self._step, self._lost, self._radius
-        turned = _turned(_torch.tensor(samples) * signs)
-        steps = turned.abs().amax(1, keepdim=True) / _LARGEST
-        ours, lost = _coded(turned, steps)
-        reach = (_LONGEST + lost) * most_lost + lost * radius  # W
-        margins = 2 * (reach + _filter.bound(samples.shape[1]) + _SLACK) / (steps.double().numpy()[:, 0] * step)
-        at, rows, counts = _reaching(ours, codes, np.minimum(np.ceil(margins), _ALL).astype(np.int32), k, most)
+            signs, centre, step, most_lost, radius = self._signs, self._centre, self._step, self._lost, self._radius
+        ours, steps, lost, _ = _coded(samples, np.zeros_like(centre), signs)
+        scales = steps.astype(np.float64) * step
+        error = _filter.bound(samples.shape[1]) + _SLACK
+        reach = (_LONGEST + lost) * most_lost + lost * radius + error  # W
+        margins = np.minimum(np.ceil(2 * reach / scales), _ALL).astype(np.int32)
+        at, rows, values, counts = _reaching(ours, codes, margins, k, most)
         samples = samples[: len(counts)]
         self._tell(len(rows), len(samples), len(prototypes))
+        kernels = _compiled.kernels(len(rows) * samples.shape[1])
+        if kernels is not None:
+            bases = samples @ centre
+            return _shortlisted(kernels, samples, prototypes, counts, rows, values, scales, reach + error, bases, k)
         products = _sampled(samples, prototypes, counts, rows)
         best = Best(samples, k)
         best.see(slice(None), in_columns(at, counts, products, -np.inf))
@@ -135,10 +139,9 @@ class Coarse:
         """A centre and a step that suit the prototypes; no codes yet."""
         size, dimension = prototypes.shape
         signs = np.random.default_rng(0).choice(np.array([-1.0, 1.0], np.float32), dimension)
-        self._signs = _torch.tensor(signs)
-        self._centre = _torch.tensor(prototypes[:: max(1, size // 4096)].mean(axis=0))
+        self._signs, self._centre = signs, prototypes[:: max(1, size // 4096)].mean(axis=0)
         pieces = (prototypes[start : start + _ROWS] for start in range(0, size, _ROWS))
-        self._step = max(1e-6, *(float(self._turned(piece).abs().max()) for piece in pieces)) / _LARGEST
+        self._step = max(1e-6, *(_highest(piece, self._centre, signs) for piece in pieces)) / _LARGEST
         self._lost = self._radius = 0.0  # the longest e, and the longest T(b - m)
         self._made_for = size
         self._stale.clear()
@@ -146,21 +149,17 @@ class Coarse:
         codes.keep(np.zeros(size, bool))
         return codes
 
-    def _turned(self, prototypes: Float32s) -> Tensor:
-        return _turned((_torch.tensor(prototypes) - self._centre) * self._signs)
-
     def _coded(self, prototypes: Float32s) -> NDArray[np.int8]:
-        turned = self._turned(prototypes)
-        codes, lost = _coded(turned, self._step)
+        codes, _, lost, lengths = _coded(prototypes, self._centre, self._signs, self._step)
         self._lost = max(self._lost, float(lost.max(initial=0.0)))
-        self._radius = max(self._radius, float(_lengths(turned).max(initial=0.0)))
-        return np.asarray(codes.numpy())
+        self._radius = max(self._radius, float(lengths.max(initial=0.0)))
+        return codes
 
 
 def _reaching(
-    ours: Tensor, codes: NDArray[np.int8], margins: NDArray[np.int32], k: int, most: int
-) -> tuple[Ints, Ints, Ints]:
-    """Samples, ascending, and rows whose product of codes is at most the margin below the sample's k-th largest.
+    ours: NDArray[np.int8], codes: NDArray[np.int8], margins: NDArray[np.int32], k: int, most: int
+) -> tuple[Ints, Ints, NDArray[np.int32], Ints]:
+    """Samples, ascending, rows and their products of codes: at most the margin below the sample's k-th largest.
 
     Also how many rows each sample has: the first alone, as many as there is room for where all get as much as the one
     with the most.
@@ -170,25 +169,40 @@ def _reaching(
     best = np.full((n, k), -_ALL, np.int32)
     held, count = list[tuple[Ints, Ints, NDArray[np.int32]]](), 0
     for start in range(0, len(codes), step):
-        products = torch._int_mm(ours[:n], _torch.tensor(codes[start : start + step]).T)
-        values = products.numpy()
-        width = values.shape[1]
-        # The k largest are no smaller than the k largest maxima of lanes.
-        lanes = width // _LANE if width >= k * _LANE else 0
-        peaks = products[:, : lanes * _LANE].unflatten(1, (lanes, _LANE)).amax(1).numpy() if lanes else values
-        both = np.concatenate([best, peaks], axis=1)
-        best = both.max(axis=1, keepdims=True) if k == 1 else np.partition(both, -k, axis=1)[:, -k:]
-        at, columns = _filter.reaching(values, best.min(axis=1) - margins[:n])
-        held.append((at, start + columns, values[at, columns]))
+        products = torch._int_mm(_torch.tensor(ours[:n]), _torch.tensor(codes[start : start + step]).T)
+        at, columns, values = _reaching_in(products, best, margins[:n])
+        held.append((at, start + columns, values))
         count += len(at)
         if count > most and start + step < len(codes):
             held, counts = _left(held, best.min(axis=1) - margins[:n], most // 2)
             n, count = len(counts), len(held[0][0])
             best = best[:n]
     held, counts = _left(held, best.min(axis=1) - margins[:n], most)
-    ((at, rows, _),) = held
+    ((at, rows, values),) = held
+    if len(codes) <= step:
+        return at, rows, values, counts
     order = np.argsort(at, kind="stable")
-    return at[order], rows[order], counts
+    return at[order], rows[order], values[order], counts
+
+
+def _reaching_in(
+    products: Tensor, best: NDArray[np.int32], margins: NDArray[np.int32]
+) -> tuple[Ints, Ints, NDArray[np.int32]]:
+    """Samples, columns and values of what reaches the k ``best``, which are brought up to date, less the margins."""
+    values, k = products.numpy(), best.shape[1]
+    kernels = _compiled.kernels(values.size)
+    if kernels is not None:
+        at, columns, kept = np.empty(values.size, np.int64), np.empty(values.size, np.int64), np.empty_like(values)
+        count = kernels.reaching(values, best, margins, at, columns, kept.reshape(-1))
+        return at[:count].copy(), columns[:count].copy(), kept.reshape(-1)[:count].copy()
+    # The k largest are no smaller than the k largest maxima of lanes.
+    width = values.shape[1]
+    lanes = width // _LANE if width >= k * _LANE else 0
+    peaks = products[:, : lanes * _LANE].unflatten(1, (lanes, _LANE)).amax(1).numpy() if lanes else values
+    both = np.concatenate([best, peaks], axis=1)
+    best[:] = both.max(axis=1, keepdims=True) if k == 1 else -np.partition(-both, k - 1, axis=1)[:, :k]
+    at, columns = _filter.reaching(values, best.min(axis=1) - margins)
+    return at, columns, values[at, columns]
 
 
 def _left(
@@ -203,12 +217,56 @@ def _left(
     return [(at[left], rows[left], values[left])], counts
 
 
-def _turned(rows: Tensor) -> Tensor:
-    """Every group of entries, rotated: what one of them has is spread over all."""
+def _shortlisted(
+    kernels: Any, samples: Float32s, prototypes: Float32s, counts: Ints, rows: Ints, codes: NDArray[np.int32],
+    scales: Float64s, reach: Float64s, bases: Float32s, k: int,
+) -> Found:  # fmt: skip
+    """What the products leave of the rows that the codes have left, of which each sample has so many."""
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    at, kept, products = np.empty_like(rows), np.empty_like(rows), np.empty(len(rows), np.float32)
+    cuts, bound = np.empty(len(samples)), _filter.bound(samples.shape[1])
+    count = kernels.shortlist(
+        samples, prototypes, starts, rows, codes, scales, reach, bases.astype(np.float64), k, bound,
+        at, kept, products, cuts,
+    )  # fmt: skip
+    return Found.of_pairs(at[:count], kept[:count], products[:count], cuts)
+
+
+def _coded(
+    rows: Float32s, centre: Float32s, signs: Float32s, step: float = 0.0
+) -> tuple[NDArray[np.int8], Float32s, Float64s, Float64s]:
+    """Rows, seen from the centre and turned, as multiples of the ``step``, or of one of their own; these steps.
+
+    And what the lengths of what that leaves out, and of the rows, are at most.
+    """
+    size, dimension = rows.shape
+    kernels = _compiled.kernels(8 * rows.size)
+    if kernels is not None:
+        codes = np.empty((size, dimension + -dimension % _GROUP), np.int8)
+        steps, lost, lengths = np.empty(size, np.float32), np.empty(size), np.empty(size)
+        kernels.coded(rows, centre, signs, step, _LARGEST, codes, steps, lost, lengths)
+        return codes, steps, lost * (1.0 + 1e-6), lengths * (1.0 + 1e-6)
+    turned = _turned(rows, centre, signs)
+    each = turned.abs().amax(1, keepdim=True) / _LARGEST if not step else turned.new_full((size, 1), step)
+    coded = (turned / each).round_().clamp_(-_LARGEST, _LARGEST)
+    lost = _lengths(turned - coded * each)
+    return coded.to(_torch.loaded().int8).numpy(), each[:, 0].numpy(), lost, _lengths(turned)
+
+
+def _highest(rows: Float32s, centre: Float32s, signs: Float32s) -> float:
+    return float(_turned(rows, centre, signs).abs().max())
+
+
+def _turned(rows: Float32s, centre: Float32s, signs: Float32s) -> Tensor:
+    """Rows, seen from the centre, with every group of entries rotated: what one of them has is spread over all.
+
+    The entries of a group lie as far apart as there are groups, so that whole runs of them are added up at once.
+    """
+    seen = (_torch.tensor(rows) - _torch.tensor(centre)) * _torch.tensor(signs)
     missing = -rows.shape[1] % _GROUP
     if missing:
-        rows = _torch.loaded().nn.functional.pad(rows, (0, missing))
-    return (rows.reshape(-1, _GROUP) @ _hadamard()).reshape(rows.shape)
+        seen = _torch.loaded().nn.functional.pad(seen, (0, missing))
+    return (_hadamard() @ seen.reshape(len(rows), _GROUP, -1)).reshape(seen.shape)
 
 
 @cache
@@ -218,12 +276,6 @@ def _hadamard() -> Tensor:
     while len(matrix) < _GROUP:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
     return _torch.tensor(matrix / np.float32(np.sqrt(_GROUP)))
-
-
-def _coded(turned: Tensor, steps: Any) -> tuple[Tensor, Float64s]:
-    """Rows as multiples of their steps, and the lengths of what that leaves out."""
-    codes = (turned / steps).round_().clamp_(-_LARGEST, _LARGEST)
-    return codes.to(_torch.loaded().int8), _lengths(turned - codes * steps)
 
 
 def _lengths(rows: Tensor) -> Float64s:

@@ -174,8 +174,21 @@ class Evidence:
         return row
 
     def _lengthen(self, rows: int) -> None:
-        for column in (self._sums, self._numbers, self._weights, self._fast, self._scalars, self._changed):
+        for column in self._columns:
             column.extend(rows)
+
+    @property
+    def _columns(self) -> tuple[Rows, ...]:
+        return self._sums, self._numbers, self._weights, self._fast, self._scalars, self._changed
+
+    def reserve(self, rows: int) -> tuple[NDArray[Any], ...]:
+        """Sums, numbers, weights, fast, scalars and changed, with room for so many rows more: see :meth:`use`."""
+        return tuple(column.reserve(rows) for column in self._columns)
+
+    def use(self, rows: int) -> None:
+        """So many rows have been written to where :meth:`reserve` had made room."""
+        for column in self._columns:
+            column.use(rows)
 
     def grown(self, rows: Ints, readings: Float32s, learning: NDArray[np.bool_]) -> Grown:
         """What the rows, each by itself, become with one more reading, as evidence if ``learning``; -1: a new one."""
@@ -221,5 +234,5 @@ class Evidence:
     def keep(self, left: Any) -> None:
         """Drops the rows that are not marked."""
         if not left.all():
-            for column in (self._sums, self._numbers, self._weights, self._fast, self._scalars, self._changed):
+            for column in self._columns:
                 column.keep(left)

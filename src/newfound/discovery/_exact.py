@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound.discovery import _compiled
+
 Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,6 +64,10 @@ class Similarity:
     def __call__(self, a: Float32s, i: Ints, b: Float32s, j: Ints) -> Float64s:
         """The similarities of the rows ``a[i]`` with ``b[j]``, pair by pair."""
         result = np.empty(len(i))
+        kernels = _compiled.kernels(len(i) * a.shape[1])
+        if kernels is not None:
+            kernels.similarities(*map(np.ascontiguousarray, (a, i, b, j)), result)
+            return result
         for start in range(0, len(i), len(self._a)):
             part = slice(start, start + len(self._a))
             n = len(i[part])

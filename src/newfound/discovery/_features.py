@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound.discovery import _compiled
 from newfound.discovery._exact import UNIT_TOLERANCE, Float32s, Ints, chunk_rows, largest_entries, normalised
 from newfound.errors import FeatureError, SettingsError
 
@@ -71,6 +72,11 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
 def _normalise(array: NDArray[Any], what: str) -> Float32s:
     with np.errstate(over="ignore"):  # what float32 cannot hold is normalised from the original below
         rows = np.ascontiguousarray(array, dtype=np.float32)
+    kernels = _compiled.kernels(rows.size) if array.dtype.itemsize <= 4 else None
+    if kernels is not None and array.dtype.kind == "f":
+        rows, all_done = _normalise_compiled(rows, array, kernels)
+        if all_done:
+            return rows
     suspects = _not_clearly_unit(rows)
     if not suspects.size:
         return rows
@@ -85,6 +91,19 @@ def _normalise(array: NDArray[Any], what: str) -> Float32s:
         _refuse(some[largest[:, 0] == 0], what, "zero, which has no direction", len(array))
         rows[some] = normalised(original, largest)
     return rows
+
+
+def _normalise_compiled(rows: Float32s, array: NDArray[Any], kernels: Any) -> tuple[Float32s, bool]:
+    """The rows, which are those of the ``array`` exactly, normalised; and whether all could be."""
+    done = 0
+    if not rows.flags.writeable:
+        rows = rows.copy()
+    elif np.shares_memory(rows, array):
+        done = kernels.to_unit(rows, rows.view(np.int32), UNIT_TOLERANCE, 0, False)
+        if done == len(rows):
+            return rows, True
+        rows = rows.copy()
+    return rows, kernels.to_unit(rows, rows.view(np.int32), UNIT_TOLERANCE, done, True) == len(rows)
 
 
 def _not_clearly_unit(rows: Float32s) -> Ints:

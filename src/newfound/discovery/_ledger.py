@@ -54,10 +54,14 @@ class Candidates:
     def extend(self, grown: Grown, sightings: Ints, homes: Ints) -> Ints:
         """Several more, each with its row of evidence; returns their rows."""
         rows = np.arange(len(self.evidence), len(self.evidence) + len(grown))
-        self.sightings.append(sightings)
-        self.homes.append(homes)
+        self.told_of(sightings, homes)
         self.evidence.grow(rows, grown)
         return rows
+
+    def told_of(self, sightings: Ints, homes: Ints) -> None:
+        """Several more, whose rows of evidence are there already."""
+        self.sightings.append(sightings)
+        self.homes.append(homes)
 
     def keep(self, left: NDArray[np.bool_]) -> None:
         self.evidence.keep(left)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from newfound.discovery import _compiled
 from newfound.discovery._exact import Float32s, Float64s, Ints, tree_sum
 
 _CHUNK = 1 << 15  # numbers worked on at a time: what is worked on stays in the cache
@@ -70,6 +71,11 @@ class Model:
         Elementwise float64 arithmetic and :func:`tree_sum`.
         """
         result = np.empty(len(which))
+        kernels = _compiled.kernels(2 * len(which) * self.dimension)
+        if kernels is not None and readings.dtype == np.float32:
+            given = map(np.ascontiguousarray, (readings, at, weights, which, levels))
+            kernels.log_ratios(*given, self.half, self.bend, self.constant, result)
+            return result
         step = max(1, min(_CHUNK // self.dimension, len(which)))
         rows = np.empty((step, self.dimension), readings.dtype)
         memory = np.empty((4, step, self.dimension))  # used again for every chunk: fresh memory costs more than sums
@@ -88,6 +94,11 @@ class Model:
             terms += x
             result[part] = self.constant[n] + tree_sum(terms, spare.reshape(-1))
         return result
+
+    @property
+    def error_terms(self) -> tuple[float, float]:
+        """What :meth:`error` multiplies with, and what it adds to what it is given."""
+        return self._gamma, self._most
 
     def error(self, lengths: Any, bends: Any, longest: float, highest: float) -> Any:
         """How far a fast value (of :class:`_products.Products`) can be from the canonical one.

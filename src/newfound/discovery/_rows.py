@@ -50,6 +50,16 @@ class Rows:
             self._buffer = buffer
         self._used = needed
 
+    def reserve(self, count: int) -> NDArray[Any]:
+        """The whole buffer, with room for so many rows more; it is valid until rows are added or dropped."""
+        self.extend(count)
+        self._used -= count
+        return self._buffer
+
+    def use(self, rows: int) -> None:
+        """The first so many rows of the buffer are in use from now on."""
+        self._used = rows
+
     def keep(self, which: NDArray[np.bool_]) -> None:
         """Drops the rows that are not marked, in a buffer of its own: views given out keep what they show."""
         self._buffer = self.view[which]

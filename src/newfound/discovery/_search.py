@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from newfound.discovery import _filter
+from newfound.discovery import _compiled, _filter
 from newfound.discovery._exact import Float32s, Float64s, Ints, Similarity
 from newfound.discovery._found import Found
 
@@ -98,6 +98,18 @@ class Block:
         n = len(self.samples)
         columns, values = np.empty((n, k), np.int64), np.empty((n, k + 1), np.float32)
         each = np.arange(n)
+        kernels = _compiled.kernels(self._products.size)
+        if kernels is not None:
+            kernels.leaders(self._products, self._peaks, self._lane, columns, values)
+        else:
+            self._lead(columns, values)
+        rows = self._rows_of(each[:, None], columns)
+        rows[values[:, :k] == -np.inf] = -1
+        return rows, values
+
+    def _lead(self, columns: Ints, values: Float32s) -> None:
+        """Finds the columns of the largest products of every sample, and one value more."""
+        k, each = columns.shape[1], np.arange(len(columns))
         peaks = self._peaks.copy()
         for j in range(k):
             lanes = peaks.argmax(axis=1)
@@ -111,9 +123,6 @@ class Block:
         # What was hidden comes back, last hidden first: where nothing was left, an entry was hidden again as -inf.
         for j in reversed(range(k)):
             self._products[each, columns[:, j]] = values[:, j]
-        rows = self._rows_of(each[:, None], columns)
-        rows[values[:, :k] == -np.inf] = -1
-        return rows, values
 
     def _rows_of(self, samples: Ints | int, columns: Ints) -> Ints:
         if self._rows is None:

@@ -8,11 +8,14 @@ closer look, are then decided on one by one; the stretches between them are deci
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound.discovery import _compiled
 from newfound.discovery._answers import LEADING, Answers, Odds
+from newfound.discovery._compiled_weighing import Met, weigh
 from newfound.discovery._evidence import Evidence, Grown
 from newfound.discovery._exact import Float32s, Ints
 from newfound.discovery._ledger import Ledger
@@ -23,7 +26,6 @@ from newfound.discovery.decisions import Decisions
 _RUN = 64  # readings surveyed together at most: it changes the speed and nothing else
 _WORTH = 8  # nor does this: for fewer, a survey costs more than looking at them one by one
 
-Met = list[tuple[int, int, int]]  # candidates, what they founded, and when
 _NOBODY = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
@@ -60,13 +62,16 @@ class Weighing:
         self._threshold, self._alone, self._odds = threshold, alone, odds
         self._block = Readings(readings, ledger.evidence.model)
         room, unsettled = (len(readings), min(len(readings), _RUN)) if grow else (0, 0)
+        first = ledger.categories.next_id
+        self._ids = np.concatenate([ledger.categories.ids.view, np.arange(first, first + room), [-1]])
+        self._kernels = self._compiled() if grow else None
+        if self._kernels is not None:
+            return
         self._categories = Products(self._block, ledger.evidence, room, unsettled)
         doubts = (room, unsettled) if alone is not None else (0, 0)
         self._candidates = Products(self._block, ledger.candidates.evidence, *doubts)
         prior = ledger.evidence.prior
         self._steady = prior.concentration is None or prior.discount == 0.0  # else every founder changes all odds
-        first = ledger.categories.next_id
-        self._ids = np.concatenate([ledger.categories.ids.view, np.arange(first, first + room), [-1]])
 
     def predict(self, into: Decisions, start: int) -> None:
         """Writes what each reading alone would be told into the rows from ``start`` on."""
@@ -83,6 +88,19 @@ class Weighing:
     def observe(self, into: Decisions, start: int, seen: int) -> None:
         """Decides on each reading in turn; the ledger follows. ``seen``: how many were observed before the block."""
         ledger, answers = self._ledger, self._answers(into, start)
+        if self._kernels is None:
+            rows, met = self._stream(answers, seen)
+        else:
+            cuts = self._threshold, self._alone, self._odds
+            rows, met = weigh(self._kernels, self._block, ledger, cuts, answers, self._ids, seen)
+        answers.write()
+        block = slice(start, start + len(rows))
+        ledger.categories.enter(rows, into.created[block])
+        ledger.memory.append(self._readings, into.category[block], np.zeros(len(rows), bool))
+        self._settle_candidates(met, seen + len(rows))
+
+    def _stream(self, answers: Answers, seen: int) -> tuple[Ints, Met]:
+        """Where the readings belong, and the candidates that met their like."""
         rows = np.empty(len(self._readings), np.int64)
         met: Met = []
         begin, size, alike = 0, _RUN, self._steady  # alike: whether it pays to survey the next run
@@ -100,11 +118,13 @@ class Weighing:
             begin += len(part)
             self._categories.settle(begin)
             self._candidates.settle(begin)
-        answers.write()
-        block = slice(start, start + len(rows))
-        ledger.categories.enter(rows, into.created[block])
-        ledger.memory.append(self._readings, into.category[block], np.zeros(len(rows), bool))
-        self._settle_candidates(met, seen + len(rows))
+        return rows, met
+
+    def _compiled(self) -> Any:
+        """The compiled loops, if they are loaded and there is no prior, which they do not know."""
+        evidence = self._ledger.evidence
+        kernels = _compiled.kernels(4 * len(self._readings) * (len(evidence) + evidence.model.dimension))
+        return kernels if evidence.prior.concentration is None else None
 
     def _go_through(self, run: _Run, rows: Ints, answers: Answers, seen: int, met: Met) -> None:
         """Decides on the readings of a run in turn, the easy ones in stretches; ``rows`` is where they belong."""
