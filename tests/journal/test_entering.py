@@ -13,7 +13,7 @@ from sqlalchemy.engine.base import RootTransaction
 from test_keeper import KINDS, MAKERS, fixed, ids, images, keeper_of, readings, rename, weighing
 
 from newfound.errors import FeatureError, JournalError
-from newfound.journal import Journal, entering, keeper
+from newfound.journal import Journal, book, entering, keeper
 from newfound.journal.book import Book
 from newfound.journal.due import Due
 from newfound.journal.keeper import Keeper
@@ -231,3 +231,42 @@ def test_what_a_snapshot_keeps_is_not_changed_by_what_is_decided_later(make):
     state, expected = kept.book.state(), kept.book.to_bytes()
     kept.enter(images(30, 30), x[30:])
     assert to_bytes(state) == expected != kept.book.to_bytes()
+
+
+def test_entering_many_blocks_leaves_pytorch_its_threads_and_decides_on_one(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    before, decide, inside = torch.get_num_threads(), entering.decide, []
+    torch.set_num_threads(2)
+
+    def watched(*given_to_it):
+        if threading.current_thread() is not threading.main_thread():
+            inside.append(torch.get_num_threads())
+        return decide(*given_to_it)
+
+    monkeypatch.setattr(entering, "decide", watched)
+    later = []
+    try:
+        keeper_of(fixed, tmp_path / "journal.db").enter_all(images(0, 60), readings(1, 60), block=10)
+        thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+        thread.start()
+        thread.join()
+        assert torch.get_num_threads() == 2
+        assert later == [2]
+        assert set(inside) == {1}
+    finally:
+        torch.set_num_threads(before)
+
+
+_float32s = st.floats(width=32, allow_nan=False)
+
+
+@given(st.lists(st.lists(_float32s, min_size=3, max_size=3), max_size=5), st.integers(1, 7))
+def test_readings_are_rounded_to_half_precision_as_numpy_rounds_them(rows, together):
+    pytest.importorskip("torch")
+    given_rows = np.array(rows, np.float32).reshape(-1, 3)
+    largest = np.finfo(np.float16).max
+    expected = np.clip(given_rows, -largest, largest).astype(np.float16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(book, "_TOGETHER", together)
+        rounded = book.stored(given_rows)
+    assert rounded.tobytes() == expected.tobytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -100,13 +101,15 @@ class Coarse:
         error = _filter.bound(samples.shape[1]) + _SLACK
         reach = (_LONGEST + lost) * most_lost + lost * radius + error  # W
         margins = np.minimum(np.ceil(2 * reach / scales), _ALL).astype(np.int32)
-        at, rows, values, counts = _reaching(ours, codes, margins, k, most)
+        kernels, close = _compiled.kernels(len(samples) * len(prototypes)), None
+        if kernels is not None:
+            bases = np.einsum("ij,j->i", samples, centre, dtype=np.float64)
+            close = _Close(kernels, samples, prototypes, scales, reach + error, bases, k)
+        at, rows, values, counts = _reaching(ours, codes, margins, k, most, close)
         samples = samples[: len(counts)]
         self._tell(len(rows), len(samples), len(prototypes))
-        kernels = _compiled.kernels(len(rows) * samples.shape[1])
-        if kernels is not None:
-            bases = samples @ centre
-            return _shortlisted(kernels, samples, prototypes, counts, rows, values, scales, reach + error, bases, k)
+        if close is not None:
+            return close.shortlist(rows, values, counts)
         products = _sampled(samples, prototypes, counts, rows)
         best = Best(samples, k)
         best.see(slice(None), in_columns(at, counts, products, -np.inf))
@@ -157,8 +160,9 @@ class Coarse:
 
 
 def _reaching(
-    ours: NDArray[np.int8], codes: NDArray[np.int8], margins: NDArray[np.int32], k: int, most: int
-) -> tuple[Ints, Ints, NDArray[np.int32], Ints]:
+    ours: NDArray[np.int8], codes: NDArray[np.int8], margins: NDArray[np.int32], k: int, most: int,
+    close: _Close | None,
+) -> tuple[Ints, Ints, NDArray[np.int32], Ints]:  # fmt: skip
     """Samples, ascending, rows and their products of codes: at most the margin below the sample's k-th largest.
 
     Also how many rows each sample has: the first alone, as many as there is room for where all get as much as the one
@@ -170,8 +174,11 @@ def _reaching(
     held, count = list[tuple[Ints, Ints, NDArray[np.int32]]](), 0
     for start in range(0, len(codes), step):
         products = torch._int_mm(_torch.tensor(ours[:n]), _torch.tensor(codes[start : start + step]).T)
-        at, columns, values = _reaching_in(products, best, margins[:n])
-        held.append((at, start + columns, values))
+        if close is not None:
+            at, rows, values = close.reaching(products.numpy(), start, best, margins)
+        else:
+            at, rows, values = _reaching_in(products, start, best, margins[:n])
+        held.append((at, rows, values))
         count += len(at)
         if count > most and start + step < len(codes):
             held, counts = _left(held, best.min(axis=1) - margins[:n], most // 2)
@@ -186,15 +193,10 @@ def _reaching(
 
 
 def _reaching_in(
-    products: Tensor, best: NDArray[np.int32], margins: NDArray[np.int32]
+    products: Tensor, first: int, best: NDArray[np.int32], margins: NDArray[np.int32]
 ) -> tuple[Ints, Ints, NDArray[np.int32]]:
-    """Samples, columns and values of what reaches the k ``best``, which are brought up to date, less the margins."""
+    """Samples, rows and values of what reaches the k ``best``, which are brought up to date, less the margins."""
     values, k = products.numpy(), best.shape[1]
-    kernels = _compiled.kernels(values.size)
-    if kernels is not None:
-        at, columns, kept = np.empty(values.size, np.int64), np.empty(values.size, np.int64), np.empty_like(values)
-        count = kernels.reaching(values, best, margins, at, columns, kept.reshape(-1))
-        return at[:count].copy(), columns[:count].copy(), kept.reshape(-1)[:count].copy()
     # The k largest are no smaller than the k largest maxima of lanes.
     width = values.shape[1]
     lanes = width // _LANE if width >= k * _LANE else 0
@@ -202,7 +204,49 @@ def _reaching_in(
     both = np.concatenate([best, peaks], axis=1)
     best[:] = both.max(axis=1, keepdims=True) if k == 1 else -np.partition(-both, k - 1, axis=1)[:, :k]
     at, columns = _filter.reaching(values, best.min(axis=1) - margins)
-    return at, columns, values[at, columns]
+    return at, first + columns, values[at, columns]
+
+
+@dataclass
+class _Close:
+    """What compiled loops know of samples besides their codes: few rows are left when products of floats say how many.
+
+    A similarity is at most ``bases + scales * (the product of codes) + reach``.
+    """
+
+    kernels: Any
+    samples: Float32s
+    prototypes: Float32s
+    scales: Float64s
+    reach: Float64s
+    bases: Float64s
+    k: int
+
+    def __post_init__(self) -> None:
+        self._where = np.full((len(self.samples), self.k), -1)
+        self._bound = _filter.bound(self.samples.shape[1])
+
+    def reaching(
+        self, values: NDArray[np.int32], first: int, best: NDArray[np.int32], margins: NDArray[np.int32]
+    ) -> tuple[Ints, Ints, NDArray[np.int32]]:
+        """As :func:`_reaching_in`."""
+        at, rows, kept = (np.empty(values.size, kind) for kind in (np.int64, np.int64, np.int32))
+        count = self.kernels.reaching(
+            values, first, best, self._where, margins, self.samples, self.prototypes, self.scales, self.reach,
+            self.bases, self._bound, at, rows, kept,
+        )  # fmt: skip
+        return at[:count].copy(), rows[:count].copy(), kept[:count].copy()
+
+    def shortlist(self, rows: Ints, codes: NDArray[np.int32], counts: Ints) -> Found:
+        """What products leave of the rows that codes have left, of which each of the first samples has so many."""
+        samples, starts = self.samples[: len(counts)], np.concatenate([[0], np.cumsum(counts)])
+        at, kept, products = np.empty_like(rows), np.empty_like(rows), np.empty(len(rows), np.float32)
+        cuts = np.empty(len(samples))
+        count = self.kernels.shortlist(
+            samples, self.prototypes, starts, rows, codes, self.scales, self.reach, self.bases, self.k, self._bound,
+            at, kept, products, cuts,
+        )  # fmt: skip
+        return Found.of_pairs(at[:count], kept[:count], products[:count], cuts)
 
 
 def _left(
@@ -215,21 +259,6 @@ def _left(
     counts = counts[: fit(counts, most)]
     left &= at < len(counts)
     return [(at[left], rows[left], values[left])], counts
-
-
-def _shortlisted(
-    kernels: Any, samples: Float32s, prototypes: Float32s, counts: Ints, rows: Ints, codes: NDArray[np.int32],
-    scales: Float64s, reach: Float64s, bases: Float32s, k: int,
-) -> Found:  # fmt: skip
-    """What the products leave of the rows that the codes have left, of which each sample has so many."""
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    at, kept, products = np.empty_like(rows), np.empty_like(rows), np.empty(len(rows), np.float32)
-    cuts, bound = np.empty(len(samples)), _filter.bound(samples.shape[1])
-    count = kernels.shortlist(
-        samples, prototypes, starts, rows, codes, scales, reach, bases.astype(np.float64), k, bound,
-        at, kept, products, cuts,
-    )  # fmt: skip
-    return Found.of_pairs(at[:count], kept[:count], products[:count], cuts)
 
 
 def _coded(
@@ -266,7 +295,7 @@ def _turned(rows: Float32s, centre: Float32s, signs: Float32s) -> Tensor:
     missing = -rows.shape[1] % _GROUP
     if missing:
         seen = _torch.loaded().nn.functional.pad(seen, (0, missing))
-    return (_hadamard() @ seen.reshape(len(rows), _GROUP, -1)).reshape(seen.shape)
+    return (_hadamard() @ seen.reshape(len(rows), _GROUP, seen.shape[1] // _GROUP)).reshape(seen.shape)
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-_LANE = 64  # columns whose maximum is looked at before they are
+_LANES = 64  # of columns, whose maxima are looked at before they are: lane c has the columns c, c + 64, c + 128, ...
 
 
 def _given(dtype: Any, dimensions: int) -> Any:
@@ -29,6 +29,7 @@ def _compile(*signature: Any) -> Any:
 
 _ROWS, _VECTORS, _TABLE = _given(types.float32, 2), _given(types.float64, 2), _given(types.float64, 1)
 _INDEX, _SCORES = _given(types.int64, 1), types.float64[::1]
+_NUMBERS, _SCALARS, _FAST = types.int64[:, ::1], types.float64[:, ::1], types.float32[:, ::1]
 
 
 @_compile()
@@ -148,41 +149,69 @@ def _keep_best_with(best: Any, where: Any, value: Any, place: int) -> None:
     best[slot], where[slot] = value, place
 
 
-@_compile(
-    types.int32[:, ::1], types.int32[:, ::1], types.int32[::1],
-    types.int64[::1], types.int64[::1], types.int32[::1],
-)  # fmt: skip
-def reaching(values: Any, best: Any, margins: Any, at: Any, columns: Any, kept: Any) -> int:
-    """What in the ``values`` ``[sample, column]`` is at most the margin below the sample's k-th largest so far.
+@_compile()
+def _find_peaks(values: Any, peaks: Any) -> None:
+    """The maxima of as many lanes as there is room for. They are no runs, so that the compiler takes runs at once."""
+    lanes = max(1, peaks.size)
+    peaks[:] = values[: peaks.size]
+    for start in range(lanes, values.size, lanes):
+        some = values[start : start + lanes]
+        for c in range(some.size):
+            peaks[c] = some[c] if some[c] > peaks[c] else peaks[c]
 
-    ``best`` ``[sample, k]``, descending, is brought up to date before. Samples, columns and values go into the last
-    three arrays; returns how many there are.
+
+@_compile()
+def _largest(peaks: Any) -> float:
+    """The largest of all; -inf of none."""
+    top = -np.inf
+    for c in range(peaks.size):
+        top = max(top, np.float64(peaks[c]))
+    return top
+
+
+@_compile()
+def _least_reached(sample: Any, prototypes: Any, rows: Any, bound: float) -> float:
+    """What the similarities of the nearest prototypes reach at least, by the products with as many ``rows``.
+
+    Lower by twice the bound; -inf where all of them may be -1, to which similarities are clipped.
+    """
+    least = np.float32(np.inf)
+    for r in range(rows.size):
+        least = min(least, _dot(sample, prototypes[rows[r]]))
+    reached = min(1.0, np.float64(least)) - 2 * bound
+    return reached if reached > -1.0 else -np.inf
+
+
+@_compile(types.int32[:, ::1], types.int64, types.int32[:, ::1], _NUMBERS, types.int32[::1], _ROWS, _ROWS, _TABLE,
+          _TABLE, _TABLE, types.float64, types.int64[::1], types.int64[::1], types.int32[::1])  # fmt: skip
+def reaching(values: Any, first: int, best: Any, where: Any, margins: Any, samples: Any, prototypes: Any, scales: Any,
+             reaches: Any, bases: Any, bound: float, at: Any, rows: Any, kept: Any) -> int:  # fmt: skip
+    """What in the ``values`` ``[sample, column]``, products of codes, may be one of a sample's k nearest.
+
+    Column 0 is that of the row ``first``. The k largest values so far, ``best`` ``[sample, k]``, descending, and their
+    rows (``where``) are brought up to date before. What is left out is more than the margin below the last of them, or
+    cannot reach what the products of these k rows say that the nearest do: a similarity is at most ``bases + scales *
+    value + reaches``. Samples, rows and values go into the last three arrays; returns how many there are.
     """
     count, width = 0, values.shape[1]
-    peaks = np.empty(-(-width // _LANE), values.dtype)
+    peaks = np.empty(min(_LANES, width), values.dtype)
     for n in range(len(values)):
-        mine, leading = values[n], best[n]
+        mine, leading, places = values[n], best[n], where[n]
+        _find_peaks(mine, peaks)
         for lane in range(peaks.size):
-            some = mine[lane * _LANE : (lane + 1) * _LANE]
-            peak = some[0]
-            if some.size == _LANE:
-                for c in range(_LANE):  # as many as the compiler knows of
-                    peak = max(peak, some[c])
-            else:
-                for c in range(some.size):
-                    peak = max(peak, some[c])
-            peaks[lane] = peak
-            if peak > leading[-1]:
-                for c in range(some.size):
-                    if some[c] > leading[-1]:
-                        _keep_best(leading, some[c])
-        floor = leading[-1] - margins[n]
+            if peaks[lane] > leading[-1]:
+                for c in range(lane, width, peaks.size):
+                    if mine[c] > leading[-1]:
+                        _keep_best_with(leading, places, mine[c], first + c)
+        floor = np.float64(leading[-1] - margins[n])
+        if places[-1] >= 0:
+            reached = _least_reached(samples[n], prototypes, places, bound)
+            floor = max(floor, (reached - bases[n] - reaches[n]) / scales[n])
         for lane in range(peaks.size):
             if peaks[lane] >= floor:
-                some = mine[lane * _LANE : (lane + 1) * _LANE]
-                for c in range(some.size):
-                    if some[c] >= floor:
-                        at[count], columns[count], kept[count] = n, lane * _LANE + c, some[c]
+                for c in range(lane, width, peaks.size):
+                    if mine[c] >= floor:
+                        at[count], rows[count], kept[count] = n, first + c, mine[c]
                         count += 1
     return count
 
@@ -248,13 +277,8 @@ def shortlist(samples: Any, prototypes: Any, starts: Any, rows: Any, codes: Any,
             leading[:] = -(1 << 31)
             for p in range(first, last):
                 if codes[p] > leading[-1] or p - first < k:
-                    _keep_best_with(leading, where, codes[p], p)
-            least = np.float32(np.inf)
-            for r in range(k):
-                least = min(least, _dot(sample, prototypes[rows[where[r]]]))
-            at_least = min(1.0, np.float64(least)) - 2 * bound
-            if at_least > -1.0:
-                lowest = (at_least - bases[n] - reaches[n]) / scales[n]
+                    _keep_best_with(leading, where, codes[p], rows[p])
+            lowest = (_least_reached(sample, prototypes, where, bound) - bases[n] - reaches[n]) / scales[n]
         best[:] = np.float32(-np.inf)
         for p in range(first, last):
             found[p] = np.float32(-np.inf)
@@ -295,9 +319,6 @@ def leaders(products: Any, peaks: Any, lane: int, columns: Any, values: Any) -> 
         columns[n] = where[:k]
 
 
-_NUMBERS, _SCALARS, _FAST = types.int64[:, ::1], types.float64[:, ::1], types.float32[:, ::1]
-
-
 @_compile()
 def _refresh(row: int, sums: Any, numbers: Any, weights: Any, fast: Any, scalars: Any, changed: Any,
              tables: Any) -> None:  # fmt: skip
@@ -335,41 +356,29 @@ def _at_most(floor: float) -> float:
 
 
 @_compile()
-def _peak(values: Any) -> float:
-    """The largest value; -inf of none."""
-    peak = np.float32(-np.inf)
-    whole = values.size // _LANE * _LANE
-    for start in range(0, whole, _LANE):
-        some = values[start : start + _LANE]
-        top = some[0]
-        for c in range(_LANE):
-            top = some[c] if some[c] > top else top
-        peak = max(peak, top)
-    for c in range(whole, values.size):
-        peak = max(peak, values[c])
-    return np.float64(peak)
-
-
-@_compile()
-def _kth(values: Any, best: Any) -> float:
+def _kth(values: Any, peaks: Any, best: Any) -> float:
     """The k-th largest value, where k is the size of ``best``, which is overwritten; -inf where there are fewer."""
     best[:] = np.float32(-np.inf)
-    for c in range(values.size):
-        if values[c] > best[-1]:
-            _keep_best(best, values[c])
+    for lane in range(peaks.size):
+        if peaks[lane] > best[-1]:
+            for c in range(lane, values.size, peaks.size):
+                if values[c] > best[-1]:
+                    _keep_best(best, values[c])
     return np.float64(best[-1])
 
 
 @_compile()
-def _near(values: Any, floor: float, error: float, leading: Any, where: Any) -> int:
+def _near(values: Any, peaks: Any, floor: float, error: float, leading: Any, where: Any) -> int:
     """Puts the columns of values from ``floor`` up into ``where``; of more than suit, the leading ones alone."""
     count, limit = 0, np.float32(_at_most(floor))
-    for c in range(values.size):
-        if values[c] >= limit:
-            where[count] = c
-            count += 1
+    for lane in range(peaks.size):
+        if peaks[lane] >= limit:
+            for c in range(lane, values.size, peaks.size):
+                if values[c] >= limit:
+                    where[count] = c
+                    count += 1
     if count > leading.size:
-        limit, left = np.float32(_at_most(_kth(values, leading) - 2 * error)), 0
+        limit, left = np.float32(_at_most(_kth(values, peaks, leading) - 2 * error)), 0
         for p in range(count):
             if values[where[p]] >= limit:
                 where[left] = where[p]
@@ -388,7 +397,7 @@ def _scored(x: Any, where: Any, count: int, numbers: Any, weights: Any, tables: 
         here = where[p]
         score = _log_ratio(x, weights[here], min(numbers[here, 0], len(half) - 1), half, bend, constant, terms)
         rows[start + p], scores[start + p] = here, score
-        if row < 0 or score > best:
+        if row < 0 or score > best or (score == best and here < row):
             best, row = score, here
     return best, row
 
@@ -437,6 +446,7 @@ def weigh(readings: Any, wide: Any, lengths: Any, bends: Any, categories: Any, c
     refreshing, scoring = (pull, half, constant), (half, bend, constant)
     terms, best = np.empty(readings.shape[1]), np.empty(k, np.float32)
     ahead, others = np.empty(max(k, leading), np.float32), np.empty(leading, np.float32)
+    lanes, rival_lanes = np.empty(_LANES, np.float32), np.empty(_LANES, np.float32)
     near = np.empty(max(values[0].shape[1], values[1].shape[1]), np.int64)
     for n in range(len(readings)):
         x, y = readings[n], wide[n]
@@ -448,16 +458,19 @@ def weigh(readings: Any, wide: Any, lengths: Any, bends: Any, categories: Any, c
             values[1][n, fresh[1][r]] = _dot(y, candidates[3][fresh[1][r]])
         mine, theirs = values[0][n, : sizes[0]], values[1][n, : sizes[1]]
         error = reached[2] * (lengths[n] * reached[0] + bends[n] + reached[1] + reached[3])
-        peak, rival_peak = _peak(mine), _peak(theirs)
+        peaks, rival_peaks = lanes[: mine.size], rival_lanes[: theirs.size]
+        _find_peaks(mine, peaks)
+        _find_peaks(theirs, rival_peaks)
+        peak, rival_peak = _largest(peaks), _largest(rival_peaks)
         floor = max(peak, rival_peak, min(threshold, even)) - reach - 2 * error
-        kth = peak if k == 1 else _kth(mine, best)
-        count = _near(mine, min(floor, kth - 2 * error), error, ahead, near)
+        kth = peak if k == 1 else _kth(mine, peaks, best)
+        count = _near(mine, peaks, min(floor, kth - 2 * error), error, ahead, near)
         score, row = _scored(x, near, count, numbers, weights, scoring, terms, pairs[1], pairs[2], sizes[4])
         pairs[0][sizes[4] : sizes[4] + count] = n
         sizes[4] += count
         count, rival, partner = 0, -np.inf, -1
         if rival_peak >= _at_most(floor):
-            count = _near(theirs, floor, error, others, near)
+            count = _near(theirs, rival_peaks, floor, error, others, near)
             rival, partner = _scored(
                 x, near, count, candidates[1], candidates[2], scoring, terms, rivals[1], rivals[2], sizes[5]
             )

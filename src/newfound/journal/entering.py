@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -63,6 +64,11 @@ class Aside:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1)
+        torch = sys.modules.get("torch")
+        if torch is not None:  # one thread: a team of them would wait for the core that writes
+            threads = torch.get_num_threads()
+            self._thread.submit(torch.set_num_threads, 1).result()
+            torch.set_num_threads(threads)  # what others begin with has changed too
         self._next: Future[Decided] | None = None
 
     @property
