@@ -68,7 +68,8 @@ class Aside:
         if torch is not None:  # one thread: a team of them would wait for the core that writes
             threads = torch.get_num_threads()
             self._thread.submit(torch.set_num_threads, 1).result()
-            torch.set_num_threads(threads)  # what others begin with has changed too
+            self._thread.submit(torch.get_num_threads).result()  # a thread's number counts from when it first asks
+            torch.set_num_threads(threads)  # what other threads begin with has changed too
         self._next: Future[Decided] | None = None
 
     @property
