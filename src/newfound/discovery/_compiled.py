@@ -1,8 +1,8 @@
 """Compiled versions of the innermost loops (:mod:`newfound.discovery._kernels`), for streams long enough to repay them.
 
-To load them takes a second, and some more the first time on a machine, when they are compiled. So NumPy does the work
-at first, and goes on doing it while they are being loaded in a thread of their own. No answer depends on which of the
-two has computed it: both give the same bits.
+To load them takes a second or two, and up to a minute the first time on a machine, when they are compiled. So NumPy
+does the work at first, and goes on doing it while they are being loaded in a thread of their own. No answer depends on
+which of the two has computed it: both give the same bits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,14 @@ class _Loader:
             if os.environ.get(SWITCH) == "1":
                 self.load()
             else:
-                threading.Thread(target=self.load, name="newfound-compile").start()
+                self._load_aside()
+
+    def _load_aside(self) -> None:
+        """Loads the kernels in a thread that nobody waits for: not even a program that ends."""
+        try:
+            threading.Thread(target=self.load, name="newfound-compile", daemon=True).start()
+        except RuntimeError as error:  # there are too many threads, or the program is ending
+            self.why_not = str(error)
 
     def load(self) -> None:
         """Loads the kernels, or notes why that cannot be."""
@@ -47,7 +54,9 @@ class _Loader:
             self.why_not = f"{SWITCH} is 0"
         elif self.kernels is None and self.why_not is None:
             try:
-                self.kernels = importlib.import_module("newfound.discovery._kernels")
+                kernels = importlib.import_module("newfound.discovery._kernels")
+                if kernels.compile_all(threading.main_thread().is_alive):  # a program that ends waits for one at most
+                    self.kernels = kernels
             except Exception as error:  # whatever the compiler has against this machine, NumPy does without
                 self.why_not = f"{type(error).__name__}: {error}"
                 _log.info("loops are not compiled (%s): NumPy does the work.", self.why_not)

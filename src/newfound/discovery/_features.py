@@ -74,9 +74,10 @@ def _normalise(array: NDArray[Any], what: str) -> Float32s:
         rows = np.ascontiguousarray(array, dtype=np.float32)
     kernels = _compiled.kernels(rows.size) if array.dtype.itemsize <= 4 else None
     if kernels is not None and array.dtype.kind == "f":
-        rows, all_done = _normalise_compiled(rows, array, kernels)
-        if all_done:
-            return rows
+        unit = _normalise_compiled(rows, array, kernels)
+        if unit is not None:
+            return unit
+        rows = np.ascontiguousarray(array, dtype=np.float32)  # all over again, to say the same of what is wrong
     suspects = _not_clearly_unit(rows)
     if not suspects.size:
         return rows
@@ -93,17 +94,17 @@ def _normalise(array: NDArray[Any], what: str) -> Float32s:
     return rows
 
 
-def _normalise_compiled(rows: Float32s, array: NDArray[Any], kernels: Any) -> tuple[Float32s, bool]:
-    """The rows, which are those of the ``array`` exactly, normalised; and whether all could be."""
+def _normalise_compiled(rows: Float32s, array: NDArray[Any], kernels: Any) -> Float32s | None:
+    """The rows, which are those of the ``array`` exactly, normalised; None where one of them has no direction."""
     done = 0
     if not rows.flags.writeable:
         rows = rows.copy()
     elif np.shares_memory(rows, array):
         done = kernels.to_unit(rows, rows.view(np.int32), UNIT_TOLERANCE, 0, False)
         if done == len(rows):
-            return rows, True
+            return rows
         rows = rows.copy()
-    return rows, kernels.to_unit(rows, rows.view(np.int32), UNIT_TOLERANCE, done, True) == len(rows)
+    return rows if kernels.to_unit(rows, rows.view(np.int32), UNIT_TOLERANCE, done, True) == len(rows) else None
 
 
 def _not_clearly_unit(rows: Float32s) -> Ints:

@@ -1,4 +1,4 @@
-"""The innermost loops, compiled when this module is loaded; :mod:`newfound.discovery._compiled` says when that is.
+"""The innermost loops, to be compiled; :mod:`newfound.discovery._compiled` says when that is done.
 
 Canonical values are the same bits as those of the NumPy code that a kernel stands in for: sums are added up in the
 order of :func:`newfound.discovery._exact.tree_sum`, and nothing is reassociated or contracted. Only filters may be,
@@ -10,10 +10,14 @@ calls in other files would not be looked at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import config, njit, types
+
+if config.DISABLE_JIT:  # for somebody's debugger, say: Python alone would take a thousand times as long as NumPy
+    raise ImportError("NUMBA_DISABLE_JIT is set")
 
 _LANES = 64  # of columns, whose maxima are looked at before they are: lane c has the columns c, c + 64, c + 128, ...
 
@@ -23,8 +27,29 @@ def _given(dtype: Any, dimensions: int) -> Any:
 
 
 def _compile(*signature: Any) -> Any:
-    """Compiled at once for these types, or read from where it was kept; other threads run meanwhile."""
-    return njit(signature or None, nogil=True, cache=True)
+    """Compiled for these types by :func:`compile_all`, or where it is called; other threads run while it does."""
+
+    def prepared(loop: Any) -> Any:
+        kernel = njit(nogil=True, cache=True)(loop)
+        if signature:
+            _signatures.append((kernel, signature))
+        return kernel
+
+    return prepared
+
+
+_signatures: list[tuple[Any, tuple[Any, ...]]] = []
+
+
+def compile_all(go_on: Callable[[], bool]) -> bool:
+    """Compiles one kernel after the other, or reads it from where it was kept, as long as it may; whether all are."""
+    for kernel, signature in _signatures:
+        if not go_on():
+            return False
+        if not kernel.signatures:
+            kernel.compile(signature)
+            kernel.disable_compile()  # other types are a mistake
+    return True
 
 
 _ROWS, _VECTORS, _TABLE = _given(types.float32, 2), _given(types.float64, 2), _given(types.float64, 1)
@@ -96,6 +121,8 @@ def to_unit(rows: Any, bits: Any, tolerance: float, start: int, change: bool) ->
             if pattern[c] & np.int32(0x7FFFFFFF) == highest:
                 largest = abs(np.float64(row[c]))
                 break
+        if largest == 0.0:  # where the processor is told to take the smallest numbers for zero
+            return n
         for c in range(terms.size):
             scaled[c] = np.float64(row[c]) / largest
         for c in range(terms.size):
@@ -429,7 +456,7 @@ def weigh(readings: Any, wide: Any, lengths: Any, bends: Any, categories: Any, c
             room for as many rows more as there are readings.
         tables, constant: pull, half and bend of the model, and its constant.
         reached: The longest and the highest row so far, and gamma and the most of :meth:`Model.error`.
-        cuts: The threshold, alone (-inf: nothing is doubtful), the even odds, and how far probabilities reach.
+        cuts: The threshold, alone (inf: nothing is doubtful), the even odds, and how far probabilities reach.
         learning: The first row that learns.
         values: Fast values of the readings with both sides, with room for more columns.
         fresh: Rows that have changed since those were multiplied, with room for more.
