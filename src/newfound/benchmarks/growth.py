@@ -14,7 +14,7 @@ from newfound.benchmarks import figure_style
 from newfound.benchmarks._timing import timed
 from newfound.benchmarks.figure_style import Drawing
 from newfound.benchmarks.search_speed import clustered
-from newfound.discovery import PrototypeDictionary
+from newfound.discovery import PrototypeDictionary, _compiled
 from newfound.errors import SettingsError
 from newfound.progress import Reporter
 
@@ -55,6 +55,7 @@ def measure(largest: int = 100_000, images: int = 100_000, reporter: Reporter | 
     """
     if largest < 1000 or images < 10_000:
         raise SettingsError("growth needs at least 1,000 categories and 10,000 images to be seen.")
+    _compiled.load()  # what a long stream would have loaded by itself
     sizes = [10**e for e in range(2, len(str(largest)))]
     with (reporter or Reporter()).stage("measuring growth", len(sizes) + 1) as progress:
         points = []
