@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -88,6 +89,35 @@ def test_a_row_without_a_direction_is_refused_in_the_same_words(bad):
     assert words[0] == words[1]
     assert "row 4 of 6" in words[0]
     assert_array_equal(rows, before)
+
+
+def test_of_several_rows_without_a_direction_the_same_one_is_refused():
+    rows = 3 * np.random.default_rng(0).standard_normal((200, 768)).astype(np.float32)
+    rows[5], rows[87] = 0, np.nan  # NumPy looks at 85 rows at a time, and at NaN first
+    words = []
+    for how in WAYS:
+        with computing(how), pytest.raises(FeatureError) as refused:
+            unit_rows(rows, "feature")
+        words.append(str(refused.value))
+    assert words[0] == words[1]
+
+
+def test_rows_that_the_processor_takes_for_zero_are_refused_in_the_same_words():
+    torch = pytest.importorskip("torch")
+    rows = unit(np.random.default_rng(0), 6, 20)
+    rows[2] = 1e-41
+    words = []
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot be told to")
+    try:
+        for how in WAYS:
+            with computing(how), pytest.raises(FeatureError) as refused:
+                unit_rows(rows, "feature")
+            words.append(str(refused.value))
+    finally:
+        torch.set_flush_denormal(False)
+    assert words[0] == words[1]
+    assert "zero" in words[0]
 
 
 def same_answers(make, features, runners_up, cuts=(0.3, 0.55)):
@@ -210,3 +240,38 @@ def test_few_features_load_neither_the_compiler_nor_pytorch():
     environment = {name: value for name, value in os.environ.items() if name != _compiled.SWITCH}
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == "[]"
+
+
+def test_where_no_thread_can_be_started_numpy_does_the_work(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.delenv(_compiled.SWITCH, raising=False)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(_compiled, "_loader", _compiled._Loader())
+    assert _compiled.kernels(2 * _compiled._WORTH) is None
+    assert _compiled.load() == "can't start new thread"
+
+
+def in_a_process_of_its_own(asked, **environment):
+    """What such a program prints, and how it ends."""
+    inherited = {name: value for name, value in os.environ.items() if name != _compiled.SWITCH}
+    return subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, env=inherited | environment)
+
+
+def test_loops_that_may_not_be_compiled_are_left_to_numpy():
+    done = in_a_process_of_its_own(
+        "from newfound.discovery import _compiled; print(_compiled.load())", NUMBA_DISABLE_JIT="1"
+    )
+    assert "NUMBA_DISABLE_JIT" in done.stdout
+
+
+@pytest.mark.parametrize(("ending", "code"), [("sys.exit(3)", 3), ("signal.raise_signal(2)", -signal.SIGINT)])
+def test_a_program_ends_as_ever_while_loops_are_being_compiled(ending, code, tmp_path):
+    done = in_a_process_of_its_own(
+        "import signal, sys, time; from newfound.discovery import _compiled; "
+        f"_compiled.kernels(2 * _compiled._WORTH); time.sleep(2); {ending}",
+        NUMBA_CACHE_DIR=str(tmp_path),  # which is empty: all have to be compiled
+    )
+    assert done.returncode == code
+    assert not list(tmp_path.rglob("*.weigh-*"))  # the last one: the program has not waited for it
