@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -270,3 +273,13 @@ def test_readings_are_rounded_to_half_precision_as_numpy_rounds_them(rows, toget
         patch.setattr(book, "_TOGETHER", together)
         rounded = book.stored(given_rows)
     assert rounded.tobytes() == expected.tobytes()
+
+
+def test_pytorch_is_left_alone_while_another_thread_is_loading_it(monkeypatch):
+    half_loaded = ModuleType("torch")
+    half_loaded.__spec__ = ModuleSpec("torch", None)
+    half_loaded.__spec__._initializing = True  # as the import system notes it
+    monkeypatch.setitem(sys.modules, "torch", half_loaded)
+    assert book.stored(np.ones((2, 3))).tolist() == [[1.0] * 3] * 2
+    with entering.Aside() as aside:
+        assert not aside.busy

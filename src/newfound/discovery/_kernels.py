@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import config, njit, types
 
-if config.DISABLE_JIT:  # for somebody's debugger, say: Python alone would take a thousand times as long as NumPy
+if getattr(config, "DISABLE_JIT", False):  # for a debugger, say: Python alone takes a thousand times as long as NumPy
     raise ImportError("NUMBA_DISABLE_JIT is set")
 
 _LANES = 64  # of columns, whose maxima are looked at before they are: lane c has the columns c, c + 64, c + 128, ...

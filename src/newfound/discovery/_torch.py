@@ -9,9 +9,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 
+def module() -> Any:
+    """PyTorch, if somebody has loaded it; None while it is being loaded, when some of it crashes."""
+    torch = sys.modules.get("torch")
+    return None if getattr(getattr(torch, "__spec__", None), "_initializing", False) else torch
+
+
 def loaded() -> Any:
     """PyTorch, if somebody has loaded it, it multiplies bytes fast here and floats in full precision; else None."""
-    torch = sys.modules.get("torch")
+    torch = module()
     return torch if torch is not None and _multiplies_bytes(torch) and _is_precise(torch) else None
 
 

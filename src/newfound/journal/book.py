@@ -7,7 +7,6 @@ samples are batched.
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newfound import discovery
+from newfound.discovery import _torch
 from newfound.discovery.decisions import Decisions
 from newfound.discovery.dictionary import Dictionary
 from newfound.discovery.standing import events_of
@@ -48,7 +48,7 @@ def stored(readings: Any) -> NDArray[np.float16]:
     """Readings as a journal stores them: what is decided on is what is stored."""
     limit = np.finfo(np.float16).max
     clipped = np.clip(np.asarray(readings, np.float32), -limit, limit)
-    torch = sys.modules.get("torch")
+    torch = _torch.module()
     if torch is None or clipped.ndim != 2:
         return clipped.astype(np.float16)
     half = np.empty(clipped.shape, np.float16)  # the processor rounds as NumPy does, many times as fast

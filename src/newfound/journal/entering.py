@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound.discovery import _torch
 from newfound.journal.answers import RUNNERS_UP, Entered, Image, packed_rows
 from newfound.journal.book import Answered, Book, Readings, stored
 from newfound.journal.rows import CONTENT, NEWFOUND, EventRow, Packed, Position, SightingRow
@@ -64,7 +64,7 @@ class Aside:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1)
-        torch = sys.modules.get("torch")
+        torch = _torch.module()
         if torch is not None:  # one thread: a team of them would wait for the core that writes
             threads = torch.get_num_threads()
             self._thread.submit(torch.set_num_threads, 1).result()
