@@ -10,7 +10,6 @@ import pytest
 from newfound.discovery.decisions import Decisions
 from newfound.journal.answers import Image, packed_rows
 from newfound.journal.book import Answered
-from newfound.journal.catalogue import Catalogue
 from newfound.journal.rows import unpack_sighting
 
 DECIDED = [  # the answer, what came next and its score, and what of it is kept
@@ -33,9 +32,8 @@ def test_runners_up_are_told_once_and_without_the_answer(score):
         np.array(categories), np.zeros(n), np.zeros(n, bool), 0.5, np.array(others), np.array(scores)
     )  # fmt: skip
     half = np.zeros((n, 2), np.float16)
-    rows = packed_rows(
-        [Image(None)] * n, half, Answered(out, list(categories), []), Catalogue(map(str, range(6))), 1, 0
-    )
+    flat = [category for pair in others for category in pair]
+    rows = packed_rows([Image(None)] * n, half, Answered(out, list(categories), flat, []), 1, 0)
     assert [unpack_sighting(row).runners_up for row in rows] == [tuple(map(tuple, one)) for one in expected]
     assert [json.loads(row[10]) for row in rows] == list(expected)
 
@@ -45,6 +43,6 @@ def test_a_name_that_no_database_holds_changes_no_other():
     out = Decisions.blank(5, 0.5, 2)
     for field in (out.category, out.score, out.created, out.runners_up_category, out.runners_up_score):
         field[...] = 0
-    answered = Answered(out, [0] * 5, [])
-    rows = packed_rows([Image(n) for n in names], np.zeros((5, 2), np.float16), answered, Catalogue(["one"]), 1, 0)
+    answered = Answered(out, [0] * 5, [0] * 10, [])
+    rows = packed_rows([Image(n) for n in names], np.zeros((5, 2), np.float16), answered, 1, 0)
     assert [row[1] for row in rows] == ["a.jpg", None, "b\\0.jpg", "ü.jpg", "\\udcff.jpg"]

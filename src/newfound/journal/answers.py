@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newfound.journal.book import Answered, feature_bytes
-from newfound.journal.catalogue import Catalogue
 from newfound.journal.rows import Packed, SightingRow, as_text, pack_pairs, unpack_sighting
 
 RUNNERS_UP = 2
@@ -44,7 +43,6 @@ def packed_rows(
     images: Sequence[Image],
     half: NDArray[np.float16],
     answered: Answered,
-    catalogue: Catalogue,
     model: int,
     first: int,
 ) -> list[Packed]:
@@ -66,7 +64,7 @@ def packed_rows(
             repeat(out.cut),
             repeat(None) if out.probability is None else out.probability.tolist(),
             repeat(None) if out.new_probability is None else out.new_probability.tolist(),
-            _runners_up(answered, catalogue),
+            _runners_up(answered),
             feature_bytes(half),
             repeat(model),
             repeat(time.time()),
@@ -83,11 +81,10 @@ def _texts(names: list[str | None]) -> list[str | None]:
     return [None if name is None else as_text(name) for name in names]
 
 
-def _runners_up(answered: Answered, catalogue: Catalogue) -> list[str]:
+def _runners_up(answered: Answered) -> list[str]:
     """Those of each sample, packed."""
-    out = answered.decisions
+    out, others = answered.decisions, answered.others
     asked = out.runners_up_category.shape[1]
-    others = catalogue.of_parts(out.runners_up_category.ravel().tolist())  # of all samples at once: it is faster
     scores = out.runners_up_score.ravel().tolist()
     if asked == 2 == RUNNERS_UP and np.isfinite(out.runners_up_score).all():
         pairs = zip(others[::2], scores[::2], others[1::2], scores[1::2], answered.categories, strict=True)

@@ -89,6 +89,7 @@ class Answered:
 
     decisions: Decisions
     categories: list[int]  # -1 where `predict` would found one
+    others: list[int]  # those of the runners-up, one sample's after the other's
     changes: list[dict[str, Any]]  # with a kind, how many sightings came before, and details
 
     @property
@@ -120,12 +121,16 @@ class Book:
         changes = [self._change(event) for event in events_of(self.dictionary)]
         self.catalogue.follow(self.dictionary)
         self.position = Position(self.position.sightings + len(readings), self.position.events + len(changes))
-        return Answered(decisions, categories, changes)
+        return Answered(decisions, categories, self._others(decisions), changes)
 
     def predict(self, readings: Readings, runners_up: int = 0) -> Answered:
         """What each reading alone would be told as things stand; nothing changes."""
         decisions = self.dictionary.predict(readings, runners_up)
-        return Answered(decisions, self.catalogue.of_parts(decisions.category.tolist()), [])
+        categories = self.catalogue.of_parts(decisions.category.tolist())
+        return Answered(decisions, categories, self._others(decisions), [])
+
+    def _others(self, decisions: Decisions) -> list[int]:
+        return self.catalogue.of_parts(decisions.runners_up_category.ravel().tolist())  # at once, which is faster
 
     def apply(self, event: EventRow, lookup: Lookup) -> dict[int, tuple[int, bool]]:
         """Takes in what a person did. Returns the parts that sightings are in from now on, and whether for good."""

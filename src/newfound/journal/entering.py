@@ -37,23 +37,60 @@ class Block:
         self.half  # noqa: B018  (kept from now on)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Decided:
     """What a book said to a block. The book has gone on; the journal has not, until this is written and committed.
 
+    Rows and answers are made when they are asked for: by the thread that writes, while another decides on what is next.
+
     Attributes:
         start: how much the journal has to hold for this to be what it would be told: no more and no less.
-        rows, events, places: what is to be appended.
-        answers: for every image of the block, its new row or that of the same image before.
+        images, half: what is new in the block, and `fresh` where in it.
+        again: where in the block the other images are; the same image before, or where in the block that is.
+        answered: what the book said to what is new, and `model` who answers.
         seconds: of the processor that deciding took.
     """
 
     start: Position
-    rows: list[Packed]
-    events: list[EventRow]
-    places: dict[int, tuple[int, bool]]
-    answers: list[Entered]
+    images: Sequence[Image]
+    half: NDArray[np.float16]
+    fresh: list[int]
+    again: dict[int, int | SightingRow | Packed]
+    answered: Answered
+    model: int
     seconds: float
+
+    @cached_property
+    def rows(self) -> list[Packed]:
+        """The sightings to be appended."""
+        return packed_rows(self.images, self.half, self.answered, self.model, self.start.sightings)
+
+    @cached_property
+    def events(self) -> list[EventRow]:
+        """What the dictionary did by itself, to be appended."""
+        now, first = time.time(), self.start.events
+        return [
+            EventRow(first + i, change["at"], change["kind"], NEWFOUND, now, change["details"])
+            for i, change in enumerate(self.answered.changes)
+        ]
+
+    @property
+    def answers(self) -> list[Entered]:
+        """For every image of the block, its new row or that of the same image before."""
+        answers = list(map(Entered, self.rows, repeat(False)))
+        if not self.again:
+            return answers
+        answer_of = dict(zip(self.fresh, answers, strict=True))
+        for i, of in self.again.items():
+            answer_of[i] = Entered(answer_of[of].told if isinstance(of, int) else of, True)
+        return [answer_of[i] for i in range(len(answer_of))]
+
+    def among(self, images: Sequence[Image]) -> Earlier:
+        """The new rows of contents that are those of other images, too."""
+        contents = {image.content for image in self.images}.intersection(image.content for image in images)
+        if not contents - {None}:  # nearly always
+            return {}
+        return {row[CONTENT]: row for row in self.rows if row[CONTENT] is not None}
 
 
 class Aside:
@@ -80,8 +117,7 @@ class Aside:
     def start(self, book: Book, block: Block, before: Decided, earlier: Earlier | None, model: int) -> None:
         """Decide on the block that follows ``before``; ``earlier`` as for `decide`, perhaps without those of before."""
         if earlier is not None:
-            just_now: Earlier = {row[CONTENT]: row for row in before.rows if row[CONTENT] is not None}
-            earlier = just_now | earlier
+            earlier = before.among(block.images) | earlier
         self._next = self._thread.submit(lambda: decide(book, block.images, block.half, earlier, model))
 
     def take(self) -> Decided | None:
@@ -121,15 +157,7 @@ def decide(
     if again:
         images, half = [images[i] for i in fresh], half[fresh]
     answered = book.observe(half.astype(np.float32), runners_up_for(book))
-    new = packed_rows(images, half, answered, book.catalogue, model, start.sightings)
-    answers = list(map(Entered, new, repeat(False)))
-    if again:
-        answer_of = dict(zip(fresh, answers, strict=True))
-        for i, of in again.items():
-            answer_of[i] = Entered(answer_of[of].told if isinstance(of, int) else of, True)
-        answers = [answer_of[i] for i in range(len(answer_of))]
-    events = _events(answered, start.events)
-    return Decided(start, new, events, answered.places, answers, time.thread_time() - began)
+    return Decided(start, images, half, fresh, again, answered, model, time.thread_time() - began)
 
 
 def runners_up_for(book: Book) -> int:
@@ -155,11 +183,3 @@ def _told_apart(
         else:
             fresh.append(index)
     return fresh, again
-
-
-def _events(answered: Answered, first: int) -> list[EventRow]:
-    now = time.time()
-    return [
-        EventRow(first + i, change["at"], change["kind"], NEWFOUND, now, change["details"])
-        for i, change in enumerate(answered.changes)
-    ]

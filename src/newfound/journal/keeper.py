@@ -117,7 +117,7 @@ class Keeper:
                 answered = book.predict(half.astype(np.float32), runners_up_for(book))
             finally:
                 book.dictionary.threshold = before
-            rows = packed_rows([Image(None)] * len(half), half, answered, book.catalogue, self._answers_as(), -1)
+            rows = packed_rows([Image(None)] * len(half), half, answered, self._answers_as(), -1)
         return [unpack_sighting(row) for row in rows]
 
     def edit(self, make: Callable[[Book, Writer], editing.Edit]) -> EventRow:
@@ -236,7 +236,7 @@ class Keeper:
             yield writer, self.current if stands else self._caught_up(writer), stands
 
     def _write(self, writer: Writer, decided: Decided, state: dict[str, Any] | None) -> None:
-        writer.append_packed(decided.rows, decided.events, decided.places)
+        writer.append_packed(decided.rows, decided.events, decided.answered.places)
         if state is not None:
             start = time.perf_counter()
             writer.snapshot(to_bytes(state))
@@ -301,7 +301,7 @@ class Keeper:
 
     def _state_when_due(self, book: Book, decided: Decided) -> dict[str, Any] | None:
         """What to keep as a snapshot, if it is time for one after this was decided."""
-        if not decided.rows:  # of what was seen before nothing will be decided again
+        if not decided.images:  # of what was seen before nothing will be decided again
             return None
         self._due.decided += decided.seconds
         if self._due.now:

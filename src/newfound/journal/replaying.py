@@ -117,7 +117,7 @@ def _answered_again(book: Book, rows: Sequence[SightingRow]) -> tuple[Answered, 
     readings = decided_on(rows, book.dictionary.dimension)
     answered = book.observe(readings, asked)
     images = [Image(row.image, row.content) for row in rows]
-    packed = packed_rows(images, stored(readings), answered, book.catalogue, rows[0].model, rows[0].number)
+    packed = packed_rows(images, stored(readings), answered, rows[0].model, rows[0].number)
     return answered, list(map(unpack_sighting, packed))
 
 
