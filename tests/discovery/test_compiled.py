@@ -270,6 +270,7 @@ def test_loops_that_may_not_be_compiled_are_left_to_numpy():
 def test_a_program_ends_as_ever_while_loops_are_being_compiled(ending, code, tmp_path):
     done = in_a_process_of_its_own(
         "import signal, sys, time; from newfound.discovery import _compiled; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # in the background it is ignored from the start
         f"_compiled.kernels(2 * _compiled._WORTH); time.sleep(2); {ending}",
         NUMBA_CACHE_DIR=str(tmp_path),  # which is empty: all have to be compiled
     )
