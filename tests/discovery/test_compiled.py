@@ -160,10 +160,11 @@ def test_evidence_answers_the_same(seed, runners_up, learn_known, alone, spread,
     readings = (centres[rng.integers(0, 30, 500)] + spread * rng.standard_normal((500, 12))).astype(np.float32)
     readings[::9] = readings[4]
     settings = {"learn_known": learn_known, "alone": alone, "reconsider_every": every, "concentration": concentration}
-    same_answers(
+    parts = same_answers(
         lambda: BayesianDictionary(np.full(12, 6.0), centres[:10] * 5, np.full(10, 5), 2.0, **settings),
         readings, runners_up,
     )  # fmt: skip
+    assert [len(part) for part in parts] == [150, 125, 225, 50]  # all were answered
 
 
 def test_evidence_with_more_equals_than_there_is_room_for_answers_the_same(monkeypatch):

@@ -55,8 +55,8 @@ class _Loader:
         elif self.kernels is None and self.why_not is None:
             try:
                 kernels = importlib.import_module("newfound.discovery._kernels")
-                if kernels.compile_all(threading.main_thread().is_alive):  # no further in a program that ends
-                    self.kernels = kernels
+                kernels.compile_all()
+                self.kernels = kernels
             except Exception as error:  # whatever the compiler has against this machine, NumPy does without
                 self.why_not = f"{type(error).__name__}: {error}"
                 _log.info("loops are not compiled (%s): NumPy does the work.", self.why_not)

@@ -10,7 +10,6 @@ calls in other files would not be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,15 +40,12 @@ def _compile(*signature: Any) -> Any:
 _signatures: list[tuple[Any, tuple[Any, ...]]] = []
 
 
-def compile_all(go_on: Callable[[], bool]) -> bool:
-    """Compiles one kernel after the other, or reads it from where it was kept, as long as it may; whether all are."""
+def compile_all() -> None:
+    """Compiles one kernel after the other, or reads it from where it was kept."""
     for kernel, signature in _signatures:
-        if not go_on():
-            return False
         if not kernel.signatures:
             kernel.compile(signature)
             kernel.disable_compile()  # other types are a mistake
-    return True
 
 
 _ROWS, _VECTORS, _TABLE = _given(types.float32, 2), _given(types.float64, 2), _given(types.float64, 1)
