@@ -89,6 +89,8 @@ def test_verify_finds_what_was_changed_behind_its_back(path, statement, told):
     [
         ("UPDATE sightings SET feature = x'0102' WHERE number = 30", "sighting 30 is damaged in the journal: its fea"),
         (f"UPDATE sightings SET feature = x'{'007e' * KINDS}' WHERE number = 30", "sighting 30 is damaged in the jour"),
+        ("UPDATE sightings SET feature = printf('%16d', 1) WHERE number = 30", "sighting 30 is damaged in the journal"),
+        ("UPDATE sightings SET feature = 7 WHERE number = 30", "is damaged in the journal: its feature is 7"),
         ("UPDATE sightings SET runners_up = '[[' WHERE number = 30", "sighting 30 is damaged in the journal: its runn"),
         ("UPDATE events SET details = '{' WHERE actor = 'ada'", "is damaged in the journal: its details are '{'"),
     ],

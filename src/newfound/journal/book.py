@@ -73,6 +73,8 @@ def decided_on(rows: Sequence[SightingRow], dimension: int) -> Readings:
     for row in rows:
         if row.feature is None:
             raise JournalError(f"sighting {row.number} was forgotten: nothing is left to decide on.")
+        if not isinstance(row.feature, bytes | memoryview):  # SQLite keeps whatever is put into a column
+            raise Damaged(f"sighting {row.number}", f"its feature is {row.feature!r}, no bytes")
         if len(row.feature) != 2 * dimension:
             raise Damaged(f"sighting {row.number}", f"its feature has {len(row.feature)} bytes, not {2 * dimension}")
     data = b"".join(row.feature for row in rows if row.feature is not None)
