@@ -22,6 +22,7 @@ from newfound import weights as weight_sources
 from newfound._chain import execution, head_parameters, probe
 from newfound._memory import keep_large_allocations
 from newfound.errors import SettingsError
+from newfound.pooling import set_pooling
 
 DEFAULT = "tf_efficientnet_lite0"
 FIRST_CLASS = {
@@ -57,9 +58,11 @@ class Backbone(nn.Module):
     pixels, the tail is the whole model with all but its last layers frozen, and caching saves only the decoding.
     """
 
-    def __init__(self, name: str, model: nn.Module, spec: InputSpec, *, tune_blocks: int, weights: str) -> None:
+    def __init__(
+        self, name: str, model: nn.Module, spec: InputSpec, *, tune_blocks: int, weights: str, pooling: float = 1.0
+    ) -> None:
         super().__init__()
-        self.name, self.spec, self.weights = name, spec, weights
+        self.name, self.spec, self.weights, self.pooling = name, spec, weights, pooling
         self.model: Any = model  # timm's models share forward_features and forward_head, but no type
         self.tune_blocks = tune_blocks
         self._stop = threading.local()
@@ -155,6 +158,7 @@ def create(
     weights: str | None = None,
     image_size: int | None = None,
     crop_pct: float | None = None,
+    pooling: float = 1.0,
 ) -> Backbone:
     """A backbone by its timm name.
 
@@ -165,9 +169,10 @@ def create(
             "random".
         image_size: another input size than the model's own; position embeddings are resized by timm.
         crop_pct: another share of an image's shorter side that is seen than the model's own.
+        pooling: the power of the mean that makes a feature of a CNN's activations; 1 is the model's own pooling.
 
     Raises:
-        SettingsError: no such model, or not one that gives features.
+        SettingsError: no such model, or not one that gives features or can be pooled so.
         WeightsError: the weights cannot be had or do not fit.
     """
     import timm
@@ -213,7 +218,10 @@ def create(
         interpolation=config["interpolation"],
         crop_pct=float(crop_pct or config["crop_pct"]),
     )
-    return Backbone(name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained")
+    set_pooling(model.eval(), pooling, spec.size, name)
+    return Backbone(
+        name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained", pooling=pooling
+    )  # fmt: skip
 
 
 def check_name(name: str) -> None:

@@ -32,6 +32,7 @@ from newfound.launching import make_fabric, together
 from newfound.logs import TensorBoardLog
 from newfound.method import Method, Settings, get_method
 from newfound.method._creating import CreatorChoice
+from newfound.pooling import best_pooling
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
@@ -56,6 +57,7 @@ def fit(
     weights: str | None = None,
     tune_blocks: int = 1,
     image_size: int | None = None,
+    pooling: float | None = None,
     bundle: bool = False,
     overwrite: bool = False,
     cache: str | os.PathLike[str] | None = None,
@@ -83,6 +85,9 @@ def fit(
         tune_blocks: how many of the backbone's last blocks learn.
         image_size: the input size in pixels. None is what the backbone was trained at; with the default preset the
             default backbone is shown images at 320, if they are not small.
+        pooling: the power of the mean that makes a feature of a CNN's activations: 1 is the backbone's own pooling,
+            with higher ones the largest activations count more. None is 1; with the default preset the default
+            backbone has 3.
         bundle: put the trunk's weights into the run too.
         overwrite: replace a run, or another unfinished training, in `out`.
         cache: the folder of the trunk's cached outputs (default: NEWFOUND_CACHE or ~/.cache/newfound).
@@ -122,8 +127,9 @@ def fit(
     check_apart(out, labelled.source)
     with together(fabric), ExitStack() as holding:
         size, crop = best_input(backbone, image_size, preset=preset, images=labelled.items)
+        power = best_pooling(backbone, pooling, preset=preset)
         model = backbone_models.create(
-            backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop
+            backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop, pooling=power
         )  # fmt: skip
         model.to(fabric.device)
         # Not before there is something to learn from, and with: a slip shall not cost the run that is there.
@@ -167,7 +173,7 @@ def _config(
         "settings": dataclasses.asdict(resolved),
         "backbone": {
             "name": model.name, "tune_blocks": model.tune_blocks, "weights": model.weights,
-            "image_size": model.spec.size, "crop_pct": model.spec.crop_pct,
+            "image_size": model.spec.size, "crop_pct": model.spec.crop_pct, "pooling": model.pooling,
             "trunk_hash": model.trunk_hash(), "split": model.split,
         },
         "seed": seed,

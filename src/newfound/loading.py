@@ -175,6 +175,7 @@ def _restore_backbone(
         weights=None if source == "pretrained" else source,
         image_size=described["image_size"],
         crop_pct=described.get("crop_pct"),  # the model's own before format 5
+        pooling=described.get("pooling", 1.0),  # and so before format 6
     )
     parts = ("trunk.", "tail.") if config["bundle"] else ("tail.",)
     state = {k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(parts)}

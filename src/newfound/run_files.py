@@ -28,8 +28,8 @@ from newfound.errors import RunError, SettingsError
 from newfound.files import put_in_place
 
 # 1 had prototypes only, in a file of another name; 2 did not weigh evidence; 3 took features as they are; 4 had the
-# model's own crop
-FORMAT = 5
+# model's own crop; 5 its own pooling
+FORMAT = 6
 KNOWN, KNOWN_1 = "known.safetensors", "prototypes.safetensors"
 CHECKED = ("classes.json", "model.safetensors", KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")

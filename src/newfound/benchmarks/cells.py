@@ -57,6 +57,7 @@ class Setup:
         weights: a local file for the backbone, if its own cannot be had.
         check: whether sizes that are not the data set's are an error.
         image_size: the input size in pixels; None for what the backbone was trained at, as in the paper.
+        pooling: the power of the mean that makes a CNN's feature; None for the backbone's own pooling.
         pipeline: of Stable Diffusion, for the cells that create with it, if the usual one cannot be had: a local folder
             or an id of the model hub.
     """
@@ -71,6 +72,7 @@ class Setup:
     known: str | None = None
     check: bool = True
     image_size: int | None = None
+    pooling: float | None = None
     pipeline: str | None = None
 
     def __post_init__(self) -> None:
@@ -174,7 +176,9 @@ class Cell:
     def identity(self) -> dict[str, Any]:
         """All that the result depends on but the code; cells with equal identities are one."""
         v, s = self.variant, self.setup
-        also = {"image_size": s.image_size, "pipeline": s.diffusion if self.pipeline else None}
+        also = {
+            "image_size": s.image_size, "pooling": s.pooling, "pipeline": s.diffusion if self.pipeline else None,
+        }  # fmt: skip
         return {
             "data": s.about, "backbone": s.backbone, "weights": s.source, "method": v.method,
             "preset": presets.label(v.preset, short=s.short), "settings": self.settings,
@@ -194,7 +198,8 @@ class Cell:
     def command(self) -> str:
         """What trains the same by hand, on the labelled images of `newfound split`."""
         v, s = self.variant, self.setup
-        extra = f" --weights {shlex.quote(Path(s.weights).name)}" if s.weights else ""
+        extra = f" --pooling {s.pooling or 1:g}"
+        extra += f" --weights {shlex.quote(Path(s.weights).name)}" if s.weights else ""
         if self.pipeline:
             place = Path(self.pipeline).name if Path(self.pipeline).is_dir() else self.pipeline
             extra += f" --set {shlex.quote(f'pipeline={place}')}"
@@ -254,7 +259,7 @@ class Cell:
             return load(folder, weights=s.weights)
         trained = partial(
             fit, s.split[0], method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
-            image_size=s.pixels, seed=self.seed, out=folder, reporter=reporter, **settings,
+            image_size=s.pixels, pooling=s.pooling or 1.0, seed=self.seed, out=folder, reporter=reporter, **settings,
         )  # fmt: skip
         try:
             return trained()

@@ -235,6 +235,7 @@ def _cell(line: Line, seed: int, setup: Setup) -> Cell:
     if (variant.method, variant.preset) == ("ltc", "paper") and setup.protocol in _LOWER_START:
         variant = replace(variant, settings={"tau_init": 0.6} | variant.settings)
     setup = replace(setup, backbone=line.backbone) if line.backbone else setup
+    setup = replace(setup, pooling=line.pooling)
     if line.image_size:  # what the backbone was trained at is the size of every other study
         own = line.image_size == own_size(setup.backbone)
         setup = replace(setup, image_size=None if own else line.image_size)

@@ -50,6 +50,11 @@ def train(
         typer.Option(min=32, metavar="N", help="Input size in pixels: 224 takes half the time of 320, and sees less.",
                      show_default="the backbone's own; by default 320", rich_help_panel=_MODEL),
     ] = None,
+    pooling: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="P", help="Power of the mean that makes a CNN's feature; 1 is the backbone's own "
+                     "pooling.", show_default="1; by default 3", rich_help_panel=_MODEL),
+    ] = None,
     preset: Annotated[str, typer.Option(help="default, paper or released.", rich_help_panel=_LEARNING)] = "default",
     short: Annotated[
         bool | None,
@@ -126,6 +131,7 @@ def train(
         before = _asked_before(ctx, continues)
         method, preset, backbone = (before[name] for name in ("method", "preset", "backbone"))
         tune_blocks, image_size = before["tune_blocks"], before["image_size"] or own_size(backbone)
+        pooling = before["pooling"]
         learnt = _with_promoted(data, continues, journal)
     if weights is not None and (file := Path(weights).expanduser()).is_file():
         weights = str(file.absolute())  # the run must find it from any folder
@@ -138,9 +144,10 @@ def train(
     try:
         run = fit(
             learnt, method=method, backbone=backbone or DEFAULT, out=out, epochs=epochs, seed=seed, preset=preset,
-            short=short, weights=weights, tune_blocks=tune_blocks, image_size=image_size, bundle=bundle,
-            overwrite=overwrite, accelerator=accelerator, devices=int(devices) if devices.isdecimal() else devices,
-            num_nodes=num_nodes, strategy=strategy, precision=precision, reporter=watcher(), **settings,
+            short=short, weights=weights, tune_blocks=tune_blocks, image_size=image_size, pooling=pooling,
+            bundle=bundle, overwrite=overwrite, accelerator=accelerator,
+            devices=int(devices) if devices.isdecimal() else devices, num_nodes=num_nodes, strategy=strategy,
+            precision=precision, reporter=watcher(), **settings,
         )  # fmt: skip
     except KeyboardInterrupt:
         if leads() and (out / "checkpoint.safetensors").is_file():
@@ -164,6 +171,7 @@ def _asked_before(ctx: typer.Context, run: Path) -> dict[str, Any]:
         before = {"method": config["method"], "preset": config["preset"].removesuffix(" (short)")}
         before["backbone"] = config["backbone"]["name"]
         before |= {name: config["backbone"][name] for name in ("tune_blocks", "image_size")}
+        before["pooling"] = config["backbone"].get("pooling", 1.0)
     except FileNotFoundError:
         raise MissingFileError(f"there is no run in {run} to continue.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,0 +1,78 @@
+"""How a CNN's map of activations becomes one feature: by their mean, or by a generalised mean.
+
+A plain mean lets a small part that tells classes apart, such as a beak, drown in its surroundings; the higher the power
+of a generalised mean, the more the largest activations count (Radenovic et al., Fine-tuning CNN image retrieval with no
+human annotation, 2018).
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from newfound._chain import probe
+from newfound.errors import SettingsError
+
+_BEST = {"tf_efficientnet_lite0": 3.0}  # measured, see docs/discovery.md
+_LEAST = 1e-6  # what an activation counts as at least: a root is steep at 0
+
+
+class GeneralizedMean(nn.Module):
+    """The mean of the activations' powers over the map, and its root: 1 is the mean, infinity would be the maximum."""
+
+    def __init__(self, power: float) -> None:
+        super().__init__()
+        self.power = power
+
+    def forward(self, activations: Tensor) -> Tensor:
+        """Activations [n, channels, h, w], none below zero, to [n, channels, 1, 1]."""
+        powers = activations.clamp(min=_LEAST).pow(self.power)
+        return powers.mean(dim=(2, 3), keepdim=True).pow(1 / self.power)
+
+
+def best_pooling(name: str, pooling: float | None = None, *, preset: str = "default") -> float:
+    """The power that serves a backbone best, or the one that is asked for; 1 is the backbone's own pooling.
+
+    Raises:
+        SettingsError: what is asked for is no number.
+    """
+    if pooling is not None:
+        if not isinstance(pooling, Real) or isinstance(pooling, bool):
+            raise SettingsError(f"pooling is {pooling!r}; give a number from 1 up.")
+        return float(pooling)
+    return _BEST.get(name.split(".")[0], 1.0) if preset == "default" else 1.0
+
+
+def set_pooling(model: nn.Module, power: float, size: int, name: str) -> None:
+    """Have the model pool with a generalised mean; 1 leaves it as it is.
+
+    Raises:
+        SettingsError: a power that is none, or a model that takes no mean of activations from zero up.
+    """
+    if not 1 <= power <= 100:
+        raise SettingsError(f"pooling={power}: the power of a mean, from 1 (the backbone's own pooling) to 100.")
+    if power == 1:
+        return
+    from timm.layers import SelectAdaptivePool2d
+
+    pools: list[Any] = [part for part in model.modules() if isinstance(part, SelectAdaptivePool2d)]
+    if len(pools) != 1 or pools[0].pool_type not in ("avg", "fast", "fastavg") or _lowest(model, pools[0], size) < 0:
+        raise SettingsError(
+            f"pooling={power:g}: {name} takes no mean of activations from zero up; leave pooling out for its own."
+        )
+    pools[0].pool = GeneralizedMean(power)
+
+
+def _lowest(model: Any, pool: nn.Module, size: int) -> float:
+    """The lowest activation that is pooled of some noise; below zero for what is no map of channels."""
+    seen: list[Tensor] = []
+    hook = pool.register_forward_pre_hook(lambda _module, args: seen.append(args[0]))
+    try:
+        with torch.no_grad():
+            model.forward_head(model.forward_features(probe(size, 0)))
+    finally:
+        hook.remove()
+    return seen[0].min().item() if len(seen) == 1 and seen[0].ndim == 4 else -1.0

@@ -1,0 +1,95 @@
+"""How a CNN's activations become one feature."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newfound import backbone, fit, load
+from newfound.errors import SettingsError
+from newfound.pooling import GeneralizedMean, best_pooling
+
+RECTIFIED = "resnet10t"  # small, and its last activation is a ReLU
+
+
+def maps(seed: int = 0) -> torch.Tensor:
+    return torch.rand(3, 5, 4, 4, generator=torch.Generator().manual_seed(seed))
+
+
+def made(pooling: float, name: str = RECTIFIED) -> backbone.Backbone:
+    return backbone.create(name, weights="random", image_size=64, pooling=pooling)
+
+
+def test_a_power_of_one_is_the_mean_and_a_high_one_is_near_the_maximum():
+    activations = maps()
+    torch.testing.assert_close(GeneralizedMean(1)(activations)[..., 0, 0], activations.mean(dim=(2, 3)))
+    high = GeneralizedMean(100)(activations)[..., 0, 0]
+    assert (high / activations.amax(dim=(2, 3)) - 1).abs().max() < 0.05
+
+
+@given(low=st.floats(1, 20), more=st.floats(0.1, 20), seed=st.integers(0, 99))
+def test_the_larger_the_power_the_more_the_largest_activations_count(low, more, seed):
+    activations = maps(seed)
+    assert (GeneralizedMean(low + more)(activations) >= GeneralizedMean(low)(activations) - 1e-5).all()
+
+
+def test_a_map_without_any_activation_can_be_learnt_from():
+    activations = torch.zeros(1, 2, 3, 3, requires_grad=True)
+    GeneralizedMean(3)(activations).sum().backward()
+    assert torch.isfinite(activations.grad).all()
+
+
+def test_a_backbone_pools_with_the_power_it_is_given_and_is_still_cut_in_two():
+    plain, pooled = made(1), made(3)
+    assert (plain.pooling, pooled.pooling, pooled.split, pooled.dim) == (1, 3, "cut", plain.dim)
+    pixels = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        activations = plain.model.forward_features(pixels)
+        torch.testing.assert_close(pooled(pixels), activations.clamp(min=1e-6).pow(3).mean(dim=(2, 3)).pow(1 / 3))
+        torch.testing.assert_close(plain(pixels), activations.mean(dim=(2, 3)))
+
+
+def test_what_the_trunk_gives_does_not_depend_on_the_pooling_so_its_cache_serves_both():
+    assert made(1).trunk_hash() == made(3).trunk_hash()
+
+
+@pytest.mark.parametrize("name", ["test_vit", "test_efficientnet"])  # no map to pool; activations below zero
+def test_a_backbone_that_takes_no_mean_of_rectified_activations_is_refused_with_what_to_do(name):
+    with pytest.raises(SettingsError, match=f"{name} takes no mean.*leave pooling out"):
+        made(3, name)
+
+
+@pytest.mark.parametrize("pooling", [0.5, -3.0, 101.0, float("nan")])
+def test_a_power_that_is_none_is_refused(pooling):
+    with pytest.raises(SettingsError, match="from 1"):
+        made(pooling)
+
+
+@pytest.mark.parametrize("pooling", ["3", True, [3]])
+def test_what_is_no_number_is_refused_by_name(pooling, pictures):
+    with pytest.raises(SettingsError, match="pooling is"):
+        fit(pictures(kinds=3, each=3), method="frozen", backbone=RECTIFIED, weights="random", pooling=pooling)
+
+
+def test_the_default_preset_pools_the_default_backbone_with_a_power_and_leaves_all_others_as_they_are():
+    assert best_pooling(backbone.DEFAULT) == best_pooling(f"{backbone.DEFAULT}.in1k") == 3
+    assert best_pooling(backbone.DEFAULT, preset="paper") == best_pooling(backbone.DEFAULT, preset="released") == 1
+    assert best_pooling("resnet50") == best_pooling("vit_base_patch16_224.dino") == 1
+    assert best_pooling(backbone.DEFAULT, 1) == 1
+    assert best_pooling("resnet50", 2.5) == 2.5
+
+
+def test_a_run_keeps_its_pooling_and_one_of_before_has_the_backbones_own(pictures, picture, tmp_path):
+    folder, images = tmp_path / "run", [picture(kind, 9) for kind in range(3)]
+    how = {"method": "frozen", "backbone": RECTIFIED, "weights": "random", "image_size": 64, "pooling": 3}
+    run = fit(pictures(kinds=3, each=3), out=folder, **how)
+    assert np.array_equal(load(folder).encoder.features(images), run.encoder.features(images))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config["backbone"].pop("pooling") == 3
+    (folder / "config.json").write_text(json.dumps(config | {"format": 5}), encoding="utf-8")
+    assert load(folder).encoder.backbone.pooling == 1
