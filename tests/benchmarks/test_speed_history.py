@@ -8,7 +8,7 @@ import pytest
 
 from newfound.benchmarks._timing import SpeedRow
 from newfound.benchmarks.cells import commit
-from newfound.benchmarks.speed_history import FILE, SpeedHistory, table, verdict
+from newfound.benchmarks.speed_history import FILE, SpeedHistory, machine, table, verdict
 from newfound.errors import DataError
 
 
@@ -43,6 +43,11 @@ def test_a_stage_is_slower_only_where_the_ranges_do_not_touch(tmp_path, before, 
     assert verdict(row(now, target), kept).startswith(word)
 
 
+def test_a_stage_that_another_processor_measured_before_is_neither_slower_nor_faster(tmp_path):
+    kept = SpeedHistory(tmp_path).keep(row(1.0)) | {"machine": "Abacus 3000, 1 cores, torch 0.1, 1 threads"}
+    assert verdict(row(5.0), kept) == f"1.00 on Abacus 3000 at {commit()}"
+
+
 def test_the_first_measurement_has_nothing_to_be_compared_with():
     assert verdict(row(1.0), None) == ""
 
@@ -51,6 +56,7 @@ def test_a_table_shows_ratio_range_target_and_commit_and_keeps_its_columns(tmp_p
     header, rule, line = table([SpeedHistory(tmp_path).keep(row(1.25))]).splitlines()
     assert "1.25 (1.15 to 1.35)" in line
     assert commit() in line
+    assert machine().split(",")[0] in line
     assert header.count("|") == rule.count("|") == line.count("|") - line.count(r"\|")
 
 

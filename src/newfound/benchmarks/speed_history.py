@@ -1,7 +1,7 @@
 """What `newfound bench speed --out` keeps: every row with its commit, so that a regression shows.
 
 One JSON line a measurement, appended and never changed. A stage is slower or faster than before only if the ranges of
-the two ratios over their repeats do not touch.
+the two ratios over their repeats do not touch, and both were measured on the same kind of processor.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,11 @@ class SpeedHistory:
 
 
 def verdict(row: SpeedRow, before: Kept | None) -> str:
-    """How a row compares with the one kept before: slower, faster, as before, or "" without one."""
+    """How a row compares with the one kept before: slower, faster, as before, not at all, or "" without one."""
     if before is None:
         return ""
+    if _processor_of(before) != _processor():
+        return f"{before['ratio']:.2f} on {_processor_of(before)} at {before['commit']}"
     if row.low <= before["high"] and before["low"] <= row.high:
         return "as before"
     faster = (row.ratio > before["ratio"]) is not row.lower_is_better
@@ -58,22 +61,30 @@ def verdict(row: SpeedRow, before: Kept | None) -> str:
 
 def table(kept: Iterable[Kept]) -> str:
     """The measurements as a Markdown table."""
-    rows = [("stage", "ratio (range)", "to reach", "ours", "baseline", "what", "commit")]
+    rows = [("stage", "ratio (range)", "to reach", "ours", "baseline", "what", "processor", "commit")]
     for one in kept:
         ours, baseline = (f"{one[side]:,.4g} {one['unit']}" for side in ("ours", "baseline"))
         ratio = f"{one['ratio']:.2f} ({one['low']:.2f} to {one['high']:.2f})"
-        rows.append((one["stage"], ratio, one["target"], ours, baseline, one["detail"], one["commit"]))
+        where = _processor_of(one)
+        rows.append((one["stage"], ratio, one["target"], ours, baseline, one["detail"], where, one["commit"]))
     return plain_markdown(rows)
+
+
+def _processor_of(kept: Kept) -> str:
+    """What kind of processor measured a row; "not kept" of the oldest ones."""
+    return str(kept.get("machine", "not kept")).partition(",")[0]
 
 
 def machine() -> str:
     """The processor and what multiplies on it, in a few words."""
     import torch
 
+    return f"{_processor()}, {os.cpu_count()} cores, torch {torch.__version__}, {torch.get_num_threads()} threads"
+
+
+def _processor() -> str:
     model = platform.processor() or platform.machine()
-    try:
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    return f"{model}, {os.cpu_count()} cores, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    return model.replace(",", "")
