@@ -34,6 +34,26 @@ def test_what_was_put_comes_back(cache):
     assert np.array_equal(TokenCache(cache.folder).get(key), array), "another process finds it too"
 
 
+def test_an_entry_that_is_read_is_the_callers_own_and_one_that_is_mapped_is_the_files(cache):
+    array = np.arange(12, dtype=np.float16).reshape(3, 4)
+    cache.put("aa", array)
+    own, mapped = cache.get("aa"), cache.mapped("aa")
+    assert np.array_equal(mapped, array)
+    assert not mapped.flags.writeable
+    own[:] = 0
+    assert np.array_equal(cache.get("aa"), array)
+    assert cache.mapped("bb") is None
+
+
+@pytest.mark.parametrize("size", [0, 60, 128, 140])
+def test_an_entry_that_was_cut_short_is_none(cache, size):
+    cache.put("aa", np.arange(12, dtype=np.float16))
+    path = cache._path("aa")
+    path.write_bytes(path.read_bytes()[:size])
+    assert cache.get("aa") is None
+    assert cache.mapped("aa") is None
+
+
 def test_entries_take_half_precision(cache):
     values = np.random.default_rng(0).normal(size=(50, 40)).astype(np.float32)
     cache.put("aa", values)

@@ -66,7 +66,7 @@ class _CachedViews:
 
     @staticmethod
     def _open(encoder: Encoder, key: str) -> np.ndarray:
-        stored = encoder.cache.get(key) if encoder.cache else None
+        stored = encoder.cache.mapped(key) if encoder.cache else None
         if stored is None:
             raise NewfoundError(
                 "an entry of the cache was lost while training; start again, and if that helps only for a while, give "

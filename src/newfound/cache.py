@@ -9,13 +9,16 @@ used entries go first.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import mmap
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -76,22 +79,28 @@ class TokenCache:
             ) from error
 
     def get(self, key: str) -> np.ndarray | None:
-        """The entry, mapped from its file and read-only; None if it is not there or damaged. Marks it as used."""
+        """The whole entry, read at once; None if it is not there or damaged. Marks it as used."""
+        return self._opened(key, _read)
+
+    def mapped(self, key: str) -> np.ndarray | None:
+        """The same, mapped from its file and read-only: for who wants a few of its numbers, now and then."""
+        return self._opened(key, _mapped)
+
+    def _opened(self, key: str, content_of: Callable[[int, int], Any]) -> np.ndarray | None:
         path = os.path.join(self.folder, key[:2], f"{key}.tokens")  # a Path takes as long to make as to open
         try:
             # Not NumPy's own format: it reads headers with Python's parser, which in Python before 3.11.8 fails now
             # and then when several threads use it (CPython issue 106905), and decoding threads read the cache.
-            # Nor np.memmap, which takes longer to set up than most entries take to read.
             file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             try:
-                marked = os.fstat(file).st_mtime
-                content = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+                status = os.fstat(file)
+                content = content_of(file, status.st_size)
             finally:
                 os.close(file)
-            if abs(time.time() - marked) > _MARKED_FOR:
+            if abs(time.time() - status.st_mtime) > _MARKED_FOR:
                 with suppress(OSError):  # who may read another's cache may not mark its entries
                     os.utime(path)
-            header = json.loads(content[:_HEADER])
+            header = json.loads(bytes(content[:_HEADER]))
             return np.frombuffer(content, _DTYPES[header["dtype"]], offset=_HEADER).reshape(header["shape"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -122,6 +131,20 @@ class TokenCache:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.tokens"
+
+
+def _read(file: int, size: int) -> np.ndarray:
+    """A file's bytes: one call, which is faster than a map for who wants all of them."""
+    content = np.empty(size, np.uint8)
+    with io.FileIO(file, closefd=False) as reader:
+        if reader.readinto(content) != size:
+            raise ValueError("the file has become shorter")
+    return content
+
+
+def _mapped(file: int, _size: int) -> mmap.mmap:
+    """A file's bytes, fetched as they are looked at. Not np.memmap, which takes longer to set up."""
+    return mmap.mmap(file, 0, access=mmap.ACCESS_READ)
 
 
 def default_folder() -> Path:

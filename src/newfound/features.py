@@ -110,7 +110,7 @@ class Encoder:
         if self.cache is not None:
             key = self.cache.key(self._identity, self.views.centre_key(), content_hash(item))
             if (stored := self.cache.get(key)) is not None:
-                return None, torch.from_numpy(np.array(stored))
+                return None, torch.from_numpy(stored)
         return key or "", self.views.centre(open_image(item))
 
     def _block(self, pending: list[tuple[Any, Any]], seen: int) -> Block:
@@ -171,7 +171,7 @@ class Encoder:
         def prepare(item: object) -> tuple[str, Tensor | None]:
             content = content_hash(item)
             key = cache.key(self._identity, self.views.random_key(), count, seed, content)
-            if cache.get(key) is not None:
+            if cache.mapped(key) is not None:
                 return key, None
             image = open_image(item)
             base = int(content[:12], 16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 
@@ -73,3 +74,11 @@ def test_cached_tokens_take_half_the_bytes_and_are_read_whole():
     size, reading = cache_speed.cache_size(entries=4), cache_speed.cache_reading(entries=8, repeats=1)
     assert size.ratio == pytest.approx(0.5, abs=0.001)
     assert reading.ours > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot be asked to forget files")
+def test_the_cache_is_also_read_from_the_disk_and_by_views():
+    disk, views = cache_speed.cache_from_disk(entries=8, repeats=1), cache_speed.cache_views(entries=8, repeats=1)
+    assert (disk.stage, views.stage) == ("cache-disk", "cache-views")
+    assert disk.ours > 0
+    assert views.ours > 0

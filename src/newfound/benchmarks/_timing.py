@@ -36,9 +36,17 @@ class SpeedRow:
         return asdict(self)
 
 
-def in_turn(ours: Callable, baseline: Callable, repeats: int) -> tuple[float, float, list[float]]:
-    """Median seconds of both, and baseline / ours of each repeat, timed one after the other."""
-    pairs = [(timed(ours)[1], timed(baseline)[1]) for _ in range(repeats)]
+def in_turn(
+    ours: Callable, baseline: Callable, repeats: int, before: Callable[[], object] | None = None
+) -> tuple[float, float, list[float]]:
+    """Median seconds of both, and baseline / ours of each repeat, timed one after the other; `before` each is not."""
+
+    def seconds(work: Callable) -> float:
+        if before is not None:
+            before()
+        return timed(work)[1]
+
+    pairs = [(seconds(ours), seconds(baseline)) for _ in range(repeats)]
     fast, slow = (statistics.median(times) for times in zip(*pairs, strict=True))
     return fast, slow, [b / a for a, b in pairs]
 

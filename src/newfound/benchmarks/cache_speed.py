@@ -1,14 +1,17 @@
-"""The cache of trunk outputs: its bytes, and how fast entries are read."""
+"""The cache of trunk outputs: its bytes, and how fast entries are read, whole or in part."""
 
 from __future__ import annotations
 
+import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from newfound.benchmarks._timing import SpeedRow, in_turn, spread
 from newfound.cache import TokenCache
+from newfound.errors import SettingsError
 
 _SHAPE = (4, 320, 7, 7)  # four views through the trunk of tf_efficientnet_lite0
 
@@ -26,33 +29,86 @@ def cache_size(entries: int = 64) -> SpeedRow:
     )  # fmt: skip
 
 
-def cache_reading(entries: int = 512, repeats: int = 5) -> SpeedRow:
-    """Entries mapped and copied out in random order, against reading the same files whole in the same order."""
+def cache_reading(entries: int = 512, repeats: int = 7) -> SpeedRow:
+    """Entries read whole in random order, as a stream reads them, against reading the same files."""
+    return _reading("cache-read", "at least 0.5 of reading the files", entries, repeats, cold=False)
+
+
+def cache_from_disk(entries: int = 512, repeats: int = 7) -> SpeedRow:
+    """The same from the disk: the system is asked to forget the files before each round."""
+    if not hasattr(os, "posix_fadvise"):
+        raise SettingsError("this system cannot be asked to forget files.")
+    return _reading("cache-disk", "at least 0.9 of reading the files", entries, repeats, cold=True)
+
+
+def cache_views(entries: int = 512, repeats: int = 7) -> SpeedRow:
+    """Two views of every entry from maps that stay open, as an epoch takes them, against reading these bytes."""
     with tempfile.TemporaryDirectory() as folder:
         cache = TokenCache(folder)
         keys = _fill(cache, entries)
-        paths = [cache._path(key) for key in keys]
-        order = np.random.default_rng(1).permutation(entries).tolist()
-        out, buffer = np.empty(_SHAPE, np.float16), bytearray(paths[0].stat().st_size)
+        paths, order = [cache._path(key) for key in keys], _order(entries)
+        maps = [_there(cache.mapped(key)) for key in keys]
+        out, buffer = np.empty((2, *_SHAPE[1:]), np.float16), bytearray(maps[0][:2].nbytes)
 
         def ours() -> None:
             for i in order:
-                entry = cache.get(keys[i])
-                if entry is None:
-                    raise RuntimeError("an entry of the cache is gone")
-                np.copyto(out, entry)
+                np.copyto(out, maps[i][1:3])
+
+        def bare() -> None:
+            for i in order:
+                with paths[i].open("rb", buffering=0) as file:
+                    file.seek(len(buffer) // 2)
+                    file.readinto(buffer)
+
+        fast, slow, ratios = in_turn(ours, bare, repeats)
+        megabytes = entries * len(buffer) / 1e6
+    return SpeedRow(
+        "cache-views", megabytes / fast, megabytes / slow, "MB/s", *spread(ratios), "at least 1 of reading the files",
+        f"two of the four views of {entries} entries of {_SHAPE} in random order, in the system's page cache",
+    )  # fmt: skip
+
+
+def _reading(stage: str, target: str, entries: int, repeats: int, *, cold: bool) -> SpeedRow:
+    with tempfile.TemporaryDirectory() as folder:
+        cache = TokenCache(folder)
+        keys = _fill(cache, entries)
+        paths, order = [cache._path(key) for key in keys], _order(entries)
+        buffer = bytearray(paths[0].stat().st_size)
+
+        def ours() -> None:
+            for i in order:
+                _there(cache.get(keys[i]))
 
         def bare() -> None:
             for i in order:
                 with paths[i].open("rb", buffering=0) as file:
                     file.readinto(buffer)
 
-        fast, slow, ratios = in_turn(ours, bare, repeats)
+        fast, slow, ratios = in_turn(ours, bare, repeats, before=partial(_forget, paths) if cold else None)
         megabytes = entries * len(buffer) / 1e6
     return SpeedRow(
-        "cache-read", megabytes / fast, megabytes / slow, "MB/s", *spread(ratios), "at least 0.5 of reading the files",
-        f"{entries} entries of {_SHAPE} in random order, in the system's page cache",
+        stage, megabytes / fast, megabytes / slow, "MB/s", *spread(ratios), target,
+        f"{entries} entries of {_SHAPE} in random order, "
+        + ("dropped from the system's page cache before" if cold else "in the system's page cache"),
     )  # fmt: skip
+
+
+def _forget(paths: list[Path]) -> None:
+    """Has the system write the files out and drop them from its page cache."""
+    for path in paths:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _order(entries: int) -> list[int]:
+    return np.random.default_rng(1).permutation(entries).tolist()
+
+
+def _there(entry: np.ndarray | None) -> np.ndarray:
+    if entry is None:
+        raise RuntimeError("an entry of the cache is gone")
+    return entry
 
 
 def _fill(cache: TokenCache, entries: int) -> list[str]:

@@ -75,6 +75,8 @@ STAGES: dict[str, Callable[[], SpeedRow]] = {
     "score-large": score_speed.scoring_large,
     "cache-bytes": cache_speed.cache_size,
     "cache-read": cache_speed.cache_reading,
+    "cache-disk": cache_speed.cache_from_disk,
+    "cache-views": cache_speed.cache_views,
     "cached-epoch": training_speed.cached_epoch,
     "mkee-tokens": training_speed.creation_in_tokens,
     "mkee-pixels": training_speed.creation_in_pixels,
