@@ -26,13 +26,14 @@ def scale(
     """Measure what every stage costs on this machine, and work out a billion images and a million categories.
 
     Needs a PostgreSQL server's programs, and some minutes on an idle machine. The simulation is held against what
-    several writers reached here before it goes on to numbers that nobody measured.
+    several writers reached here before it goes on to numbers that nobody measured, and ends there, with exit code 3, if
+    it does not reproduce that.
 
     \bnewfound bench scale
     newfound bench scale --simulate
     """
     from newfound.benchmarks.scale import measure
-    from newfound.benchmarks.scale_tables import tables
+    from newfound.benchmarks.scale_tables import TOLERANCE, missed, tables
 
     if simulate:
         figures = _read(results)
@@ -44,10 +45,17 @@ def scale(
     if as_json:
         rows = {title: [dict(zip(header, row, strict=True)) for row in body] for title, (header, *body) in told.items()}
         print_json({"measured": figures, "tables": rows})
-        return
-    for title, table in told.items():
-        typer.echo(title)
-        print_table(table, left=2)
+    else:
+        for title, table in told.items():
+            typer.echo(title)
+            print_table(table, left=2)
+    if wrong := missed(figures):
+        say(
+            f"the simulation is more than {TOLERANCE:.0%} off what was measured (writers: "
+            f"{', '.join(map(str, wrong))}), so nothing is said of sizes that nobody measured; measure again on an "
+            "idle machine."
+        )
+        raise typer.Exit(3)
 
 
 def _read(path: Path) -> dict:
