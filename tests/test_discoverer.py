@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 
 import numpy as np
 import pytest
@@ -148,6 +149,61 @@ def test_an_image_without_a_usable_feature_gets_an_error_and_the_stream_goes_on(
     sightings = discoverer.observe(stream[:4])
     assert [s.error is not None for s in sightings] == [False, True, False, False]
     assert ids(sightings) == [0, None, 2, 3]
+
+
+@pytest.fixture
+def camera(picture, tmp_path):
+    """camera(kind, number): put a picture in the place of the one that latest.png is, at once, as cameras do."""
+
+    def put(kind: int, number: int) -> bytes:
+        Image.fromarray(picture(kind, number)).save(tmp_path / "part.png")
+        os.replace(tmp_path / "part.png", tmp_path / "latest.png")
+        return content_of(tmp_path / "latest.png")
+
+    put.file = tmp_path / "latest.png"
+    return put
+
+
+def replaced_when_looked_up(discoverer, monkeypatch, camera, *picture) -> None:
+    """The camera's next picture comes after a block was looked up in the journal, and before it is encoded."""
+    contents = discoverer.encoder.contents
+
+    def then_replaced(items):
+        found = contents(items)
+        camera(*picture)
+        return found
+
+    monkeypatch.setattr(discoverer.encoder, "contents", then_replaced)
+
+
+@pytest.mark.parametrize("others", [0, 20])
+def test_a_file_that_is_replaced_before_it_is_encoded_is_the_new_picture_and_the_old_one_stays_unseen(
+    discoverer, picture, camera, monkeypatch, others
+):
+    known, new = camera(0, 60), camera(3, 60)
+    camera(0, 60)
+    with monkeypatch.context() as meanwhile:
+        replaced_when_looked_up(discoverer, meanwhile, camera, 3, 60)
+        *_, seen = discoverer.observe([*(picture(1, 60 + n) for n in range(others)), camera.file])
+    (row,) = discoverer.keeper.journal.sightings([seen.number])
+    expected = discoverer.encoder.features([camera.file])[0].astype(np.float16)
+    assert row.content == new
+    assert np.frombuffer(row.feature, np.float16) == pytest.approx(expected, abs=2e-3)
+    assert seen.is_new
+    assert camera(0, 60) == known
+    (later,) = discoverer.observe([camera.file])
+    assert not later.repeated, "nothing was decided on it before"
+    assert later.name == "kind0"
+
+
+def test_a_file_that_is_replaced_by_a_picture_that_was_seen_before_is_not_entered(discoverer, camera, monkeypatch):
+    camera(0, 61)
+    (first,) = discoverer.observe([camera.file])
+    camera(1, 61)
+    replaced_when_looked_up(discoverer, monkeypatch, camera, 0, 61)
+    (again,) = discoverer.observe([camera.file])
+    assert (again.repeated, again.number, again.name) == (True, first.number, "kind0")
+    assert discoverer.keeper.journal.position().sightings == 1
 
 
 def test_predict_changes_nothing(discoverer, stream):
@@ -309,7 +365,8 @@ class ReadAsGiven:
         items = list(items)
         for start in range(0, len(items), block or 64):
             part = items[start : start + (block or 64)]
-            yield Block(part, np.stack(part).astype(np.float32), list(range(len(part))), [None] * len(part))
+            features, rows = np.stack(part).astype(np.float32), list(range(len(part)))
+            yield Block(part, features, rows, [None] * len(part), self.contents(part))
 
 
 def weighing(spread, sums, counts, threshold, **options) -> Discoverer:

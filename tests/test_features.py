@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 import torch
 from PIL import Image
 
+from newfound import features
 from newfound.backbone import InputSpec
 from newfound.cache import TokenCache
 from newfound.errors import ImageError, MissingFileError
 from newfound.features import Encoder, ahead, half_or_float, seen_from, unit
+from newfound.images import content_hash, content_of, find_images
 from newfound.views import Augmentation, Views
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -117,6 +120,47 @@ def test_a_changed_file_is_read_anew(make_encoder, picture, cache, tmp_path):
     after = make_encoder(cache).features([path])
     assert np.array_equal(after, make_encoder().features([path]))
     assert not np.allclose(before, after)
+
+
+@pytest.mark.parametrize("views", ["centre", "random"])
+def test_a_file_that_is_replaced_while_it_is_read_leaves_no_wrong_entry_in_the_cache(
+    make_encoder, picture, cache, tmp_path, monkeypatch, views
+):
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    Image.fromarray(picture(0, 0)).save(first)
+    Image.fromarray(picture(1, 0)).save(second)
+    whole = first.read_bytes()
+
+    def read(cache: TokenCache) -> bytes:
+        encoder = make_encoder(cache)
+        if views == "centre":
+            return encoder.features([first]).tobytes()
+        return encoder.cache.get(encoder.cached_views([first], 2, seed=0)[0]).tobytes()
+
+    def hashed_and_replaced(image):
+        found = content_hash(image)
+        os.replace(second, first)
+        return found
+
+    expected = read(TokenCache(tmp_path / "other"))
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(features, "content_hash", hashed_and_replaced)
+        assert read(cache) == expected, "one picture, its hash and its pixels"
+    assert first.read_bytes() != whole
+    first.write_bytes(whole)
+    assert read(cache) == expected
+
+
+def test_a_block_says_which_contents_its_features_are_of(make_encoder, pictures, write_folder, cache, tmp_path):
+    images, _ = pictures(kinds=2, each=2)
+    paths = find_images(write_folder(tmp_path / "pictures", kinds=2, each=2))
+
+    def told(encoder, given):
+        return [content for block in encoder.stream(given, 3) for content in block.contents]
+
+    for encoder in (make_encoder(), make_encoder(cache), make_encoder(cache)):
+        assert told(encoder, [*paths, tmp_path / "gone.png"]) == [*map(content_of, paths), None]
+        assert set(told(encoder, images)) <= {*map(content_of, images), None}, "nothing was read of what is in memory"
 
 
 def test_random_views_are_cached_once_and_are_what_the_trunk_makes_of_them(make_encoder, pictures, cache):

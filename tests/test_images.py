@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from newfound.errors import DataError, ImageError, MissingFileError, SettingsError
-from newfound.images import MAX_PIXELS, content_hash, find_images, is_image_path, open_image, thumbnail
+from newfound.images import MAX_PIXELS, content_hash, find_images, is_image_path, open_image, read_once, thumbnail
 
 HEIGHT, WIDTH = 20, 28
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
@@ -529,6 +529,21 @@ def test_a_file_object_can_be_hashed_and_then_opened_from_where_it_was(tmp_path)
         assert content_hash(file) == content_hash(data)
         assert np.array_equal(opened(file), pixels())
         assert not file.closed
+
+
+def test_what_is_read_once_is_hashed_and_opened_as_it_was_and_called_by_its_name(tmp_path):
+    path, other = tmp_path / "latest.png", tmp_path / "next.png"
+    Image.new("RGB", (3, 2), "red").save(path)
+    Image.new("RGB", (3, 2), "blue").save(other)
+    held, before = read_once(path), content_hash(path)
+    os.replace(other, path)
+    assert content_hash(held) == before != content_hash(path)
+    assert open_image(held).getpixel((0, 0)) == (255, 0, 0)
+    path.write_bytes(b"no image")
+    with pytest.raises(ImageError, match=r"cannot read .*latest\.png: it is not an image"):
+        open_image(read_once(path))
+    with pytest.raises(MissingFileError, match=r"gone\.png"):
+        read_once(tmp_path / "gone.png")
 
 
 def test_a_thumbnail_is_a_small_jpeg_of_the_same_shape():

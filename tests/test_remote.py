@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from newfound.cli import app
 from newfound.errors import NewfoundError, SettingsError
-from newfound.images import find_images
+from newfound.images import content_of, find_images
 from newfound.remote import RayEncoder
 from newfound.remote_files import find_remote
 
@@ -135,6 +135,16 @@ def test_a_block_ahead_for_each_encoder_and_another_but_not_the_whole_stream(enc
     singly = encoder.stream((asked.append(path) or path for path in paths), 1)
     next(singly)
     assert len(asked) == 8 + 1
+
+
+@pytest.mark.slow
+def test_a_file_that_is_replaced_before_an_encoder_reads_it_is_the_new_picture(encoder, folder, tmp_path):
+    first, second, latest = folder / "kind0" / "0.png", folder / "kind1" / "0.png", tmp_path / "latest.png"
+    latest.write_bytes(first.read_bytes())
+    assert encoder.contents([latest]) == [content_of(first)]
+    latest.write_bytes(second.read_bytes())
+    (block,) = encoder.stream([latest])
+    assert block.contents == [content_of(second)]
 
 
 @pytest.mark.slow

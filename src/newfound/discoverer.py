@@ -159,15 +159,19 @@ class Discoverer(Curator):
                 return
 
     def _entered(self, encoded: Block, plan: deque[_Planned], again: bool) -> list[Sighting]:
-        """Enter a block, and answer all that was read up to its last image."""
+        """Enter a block, and answer all that was read up to its last image.
+
+        What is entered is what was encoded: a file that was replaced since it was looked up is the new picture, which
+        may have been seen before; the one that is gone was not decided on, and stays unseen.
+        """
         planned: list[_Planned] = []
         new: list[_Planned] = []
         while len(new) < len(encoded.items):
             planned.append(plan.popleft())
             new += [planned[-1]] if planned[-1].earlier is None else []
         images = [
-            Image(reference(one.item), one.content)
-            for one, row in zip(new, encoded.rows, strict=True)
+            Image(reference(one.item), read or one.content)
+            for one, row, read in zip(new, encoded.rows, encoded.contents, strict=True)
             if row is not None
         ]
         entered = self.keeper.enter(images, encoded.features, again=again) if images else []
@@ -224,7 +228,7 @@ class Discoverer(Curator):
 
 @dataclass(frozen=True)
 class _Planned:
-    """An image that was read: the hash of its content, and its sighting if it was seen before."""
+    """An image that was looked up: the hash of its content then, and its sighting if it was seen before."""
 
     item: Any
     content: bytes | None

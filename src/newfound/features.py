@@ -20,7 +20,7 @@ from newfound.backbone import Backbone
 from newfound.cache import TokenCache
 from newfound.datasets import item_name
 from newfound.errors import ImageError, MissingFileError, NewfoundError, SettingsError
-from newfound.images import content_hash, content_of, open_image
+from newfound.images import content_hash, content_of, open_image, read_once
 from newfound.views import Views
 
 Progress = Callable[[int], None]
@@ -35,6 +35,7 @@ class Block:
     features: np.ndarray  # float32 [number readable, dimension]
     rows: list[int | None]  # for each item, its row in `features`
     errors: list[NewfoundError | None]
+    contents: list[bytes | None]  # hashes of the files that were read, though others may be in their place by now
 
 
 class Encoder:
@@ -104,19 +105,22 @@ class Encoder:
                 progress(len(block.items))
         return np.concatenate(parts), [i for i in range(seen) if i not in errors], errors
 
-    def _tokens_or_pixels(self, item: object) -> tuple[str | None, Tensor]:
-        """In a decoding thread: the cached tokens, or the pixels to compute them from."""
-        key = None
+    def _tokens_or_pixels(self, item: object) -> tuple[str | None, Tensor, str]:
+        """In a decoding thread: the cached tokens, or the pixels to compute them from; and what was read's hash."""
+        key, image = None, read_once(item)
+        in_memory = image is item  # it stays what it is, and to hash it takes longer than its view
+        content = "" if in_memory and self.cache is None else content_hash(image)
         if self.cache is not None:
-            key = self.cache.key(self._identity, self.views.centre_key(), content_hash(item))
+            key = self.cache.key(self._identity, self.views.centre_key(), content)
             if (stored := self.cache.get(key)) is not None:
-                return None, torch.from_numpy(stored)
-        return key or "", self.views.centre(open_image(item))
+                return None, torch.from_numpy(stored), content
+        return key or "", self.views.centre(open_image(image)), content
 
     def _block(self, pending: list[tuple[Any, Any]], seen: int) -> Block:
         """A block of items with what was prepared of each; `seen` items of the stream came before it."""
         errors = [tokens if isinstance(tokens, NewfoundError) else None for _, tokens in pending]
         good = [i for i, error in enumerate(errors) if error is None]
+        contents = [None if errors[i] else bytes.fromhex(made[2]) or None for i, (_, made) in enumerate(pending)]
         fresh = [i for i in good if pending[i][1][0] is not None]
         tokens: dict[int, Tensor] = {i: pending[i][1][1] for i in good}
         if fresh:
@@ -137,7 +141,7 @@ class Encoder:
         rows: list[int | None] = [None] * len(pending)
         for row, i in enumerate(i for i in good if errors[i] is None):
             rows[i] = row
-        return Block([item for item, _ in pending], features[usable], rows, errors)
+        return Block([item for item, _ in pending], features[usable], rows, errors, contents)
 
     def _trunk(self, pixels: Tensor) -> Tensor:
         if self.device.type == "cpu":
@@ -169,11 +173,12 @@ class Encoder:
         keys: list[str] = []
 
         def prepare(item: object) -> tuple[str, Tensor | None]:
-            content = content_hash(item)
+            held = read_once(item)
+            content = content_hash(held)
             key = cache.key(self._identity, self.views.random_key(), count, seed, content)
             if cache.mapped(key) is not None:
                 return key, None
-            image = open_image(item)
+            image = open_image(held)
             base = int(content[:12], 16)
             return key, torch.stack([self.views.random(image, (seed, base, view)) for view in range(count)])
 

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -70,6 +71,33 @@ def open_image(source: Any, *, max_pixels: int | None = None) -> Image.Image:
         except Exception as error:  # as in _load
             raise ImageError(f"cannot read {name}: {_why(error, file)}") from error
         return _decode(image, name, limit)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The bytes that a file had, under its name: a file object that `open_image` takes."""
+
+    data: bytes
+    name: str
+
+    def read(self) -> bytes:
+        return self.data
+
+
+def read_once(source: Any) -> Any:
+    """Return ``source`` as it is now, for both :func:`content_hash` and :func:`open_image`: so what is hashed is what
+    is opened, though a camera may replace the file in between.
+
+    Raises what :func:`open_image` raises for what cannot be read; nothing is decoded yet.
+    """
+    if isinstance(source, Image.Image) or is_array(source):
+        return source
+    with _binary_file(source) as (file, name):
+        try:
+            return _Held(file.read(), name)
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or "it does not fit into memory"
+            raise ImageError(f"cannot read {name}: {why}") from error
 
 
 def content_hash(source: Any) -> str:

@@ -394,7 +394,7 @@ class FirstByte:
         items = iter(items)
         while some := list(islice(items, block or self.batch)):
             features = E[[item[0] for item in some]].astype(np.float32)
-            yield Block(some, features, list(range(len(some))), [None] * len(some))
+            yield Block(some, features, list(range(len(some))), [None] * len(some), self.contents(some))
 
     def readable(self, paths):
         features = [E[Path(path).read_bytes()[0]] for path in paths]
