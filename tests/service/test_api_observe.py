@@ -111,6 +111,24 @@ def test_an_upload_is_answered_for_its_own_bytes_though_its_file_was_overwritten
     assert [path.read_bytes() for path in kept] == [png(0, 1)]
 
 
+def test_an_upload_is_answered_for_its_own_bytes_though_the_file_they_are_known_from_is_replaced_meanwhile(
+    server, png, tmp_path, monkeypatch
+):
+    file = tmp_path / "camera.png"
+    file.write_bytes(png(0, 1))
+    server.service.discoverer.observe([file])
+    submit = server.service.batcher.submit
+
+    def replaced(job):
+        file.write_bytes(png(3, 1))
+        return submit(job)
+
+    monkeypatch.setattr(server.service.batcher, "submit", replaced)
+    (told,) = server.observe(png(0, 1)).json()["sightings"]
+    assert (told["number"], told["repeated"]) == (0, True)
+    assert server.service.journal.position().sightings == 1
+
+
 def test_a_key_gives_the_same_answer_again(server, png, as_json):
     body, key = as_json(png(3, 1)) | {"again": True}, {"Idempotency-Key": "k1"}
     first = server.client.post("/v1/observe", json=body, headers=key)

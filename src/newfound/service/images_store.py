@@ -118,6 +118,8 @@ class ImageStore:
         for (data, name), digest in zip(images, hashes, strict=True):
             row = seen.get(bytes.fromhex(digest))
             there = None if row is None else self.file_of(row)
+            if there is not None and not there.is_relative_to(self.images):
+                there = None  # others may replace it before it is decided on
             path = there or self._folder(digest) / f"{digest}{_SEPARATOR}{safe_name(name, data)}"
             kept.append(Kept(path, fresh=there is None and self._written(path, digest, data, hand)))
         return kept
