@@ -1,7 +1,7 @@
 """Connections: one transaction for reading, one for writing under the journal's lock, on SQLite and PostgreSQL.
 
 SQLite works in WAL mode: readers never wait, and one process writes at a time. PostgreSQL's writers queue at an
-advisory lock that goes with the transaction, so one that dies or hangs holds nobody up.
+advisory lock that goes with the transaction, so one that dies or hangs holds nobody up; see `turns`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from newfound.errors import JournalError
-from newfound.journal import schema
+from newfound.journal import schema, turns
 from newfound.journal.engines import parse, postgres_engine, sqlite_engine
 from newfound.journal.failures import explain
-
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('newfound journal ' || current_schema(), 0))"
 
 
 class Database:
@@ -31,12 +29,14 @@ class Database:
     Args:
         where: a path, a URL, or None for one in memory; as `Journal.open` says.
         read_only: nothing is created, and `write` raises JournalError.
-        wait: seconds to wait for others' locks.
+        wait: seconds to wait for others' locks, as long as nothing moves: a queue is waited out, however long it is.
     """
 
     def __init__(self, where: str | os.PathLike[str] | None, *, read_only: bool = False, wait: float = 30.0) -> None:
         self.read_only, self.wait = read_only, wait
         self._turn = threading.RLock()  # writers of this process queue here, and in memory also its readers
+        self._turns = 0  # that writers of this process have had
+        self._pulse = turns.Pulse()
         self._thread = threading.local()  # .connection: this thread's transaction, while it writes
         self._closed = False
         self._unswept = False
@@ -58,12 +58,13 @@ class Database:
         reader: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         writer: dict[str, Any] = {"isolation_level": "READ COMMITTED"}
         if self.is_sqlite:
-            reader, writer = {"begin": "BEGIN"}, {"begin": "BEGIN IMMEDIATE"}
+            reader, writer = {}, {"writes": True}
         self._reader = self._engine.execution_options(**reader)
         self._writer = self._engine.execution_options(**writer)
         try:
             self._prepare()
         except BaseException:
+            self._pulse.stop()
             self._engine.dispose()
             raise
 
@@ -90,17 +91,17 @@ class Database:
             raise JournalError(f"{self.name} was opened for reading only; open it without read_only.")
         if getattr(self._thread, "connection", None) is not None:
             raise JournalError(f"{self.name}: this thread is writing already; finish that block first.")
-        if not self._turn.acquire(timeout=self.wait):
-            raise JournalError(f"{self.name}: another thread has written for more than {self.wait:g} s; try again.")
+        self._take_turn()
         committing = False
         try:
             with self._writer.connect() as connection:
                 transaction = connection.begin()
                 try:
                     if not self.is_sqlite:
-                        connection.exec_driver_sql(_LOCK)
+                        turns.lock(connection, self.wait)
                     self._thread.connection = connection
-                    yield connection
+                    with nullcontext() if self.is_sqlite else self._pulse.of(connection):
+                        yield connection
                     committing = True
                     transaction.commit()
                 except BaseException:
@@ -116,6 +117,17 @@ class Database:
         finally:
             self._turn.release()
 
+    def _take_turn(self) -> None:
+        """Wait for other threads of this process, as long as they take turns."""
+        while True:
+            before = self._turns
+            if self._turn.acquire(timeout=self.wait):
+                self._turns += 1
+                return
+            if self._turns == before:
+                why = f"another thread has written for more than {self.wait:g} s; try again."
+                raise JournalError(f"{self.name}: {why}")
+
     def sweep_after(self) -> None:
         """After the commit, overwrite what SQLite's log holds of old rows; later again if readers are in the way."""
         self._unswept = self.is_sqlite and not self._in_memory
@@ -127,6 +139,7 @@ class Database:
         if self._unswept:
             self._sweep()
         self._closed = True
+        self._pulse.stop()
         self._engine.dispose()
 
     def _sweep(self) -> None:

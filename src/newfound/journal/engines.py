@@ -14,9 +14,9 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from newfound.errors import JournalError
+from newfound.journal import turns
 
 _LOG = 4000  # pages, 16 MB: pages of indexes, which every block changes, go from the log to the file a quarter as often
-_IDLE = 60  # seconds after which the server ends a transaction whose process does nothing
 
 
 def parse(where: str | os.PathLike[str] | None) -> Path | URL | None:
@@ -84,7 +84,10 @@ def sqlite_engine(path: Path | None, *, read_only: bool, wait: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+        if connection.get_execution_options().get("writes"):
+            turns.begin_writing(connection)
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     return engine
 
@@ -140,7 +143,7 @@ def postgres_engine(url: URL, wait: float) -> Engine:
     def limits(connection: Any, _record: Any) -> None:
         # The server probes its side too: it then ends the transaction of a machine that has vanished.
         settings = {
-            "lock_timeout": max(1, round(wait * 1000)), "idle_in_transaction_session_timeout": _IDLE * 1000,
+            "lock_timeout": max(1, round(wait * 1000)), "idle_in_transaction_session_timeout": round(turns.IDLE * 1000),
             "tcp_keepalives_idle": 20, "tcp_keepalives_interval": 10, "tcp_keepalives_count": 3,
         }  # fmt: skip
         connection.execute("; ".join(f"SET {key} = {value}" for key, value in settings.items()))

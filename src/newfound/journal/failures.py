@@ -36,7 +36,7 @@ _POSTGRES = {
     "25006": "the server only reads (a standby, or a read-only role); give the address of the primary.",
     "42501": "this user may not do that; grant the rights to create, read and write tables in the schema.",
     "55P03": _LOCKED,
-    "25P03": "the server ended a transaction that had been idle for a minute; try again.",
+    "25P03": "the server ended a transaction whose process gave no sign of life, as one that is stopped; try again.",
     "57P01": _LOST,
     "57P02": _LOST,
     "57P03": _LOST,

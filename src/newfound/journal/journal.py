@@ -38,7 +38,7 @@ class Journal(Reader):
         Args:
             where: a path or ``sqlite:///path``; ``postgresql://user@host/database``; None: in memory.
             read_only: create and change nothing; so a file that may only be read will do.
-            wait: how many seconds to wait for another's lock, or for a server.
+            wait: how many seconds to wait for another's lock, as long as the same one has it, or for a server.
 
         Raises JournalError if it cannot be opened, is no journal, or is of a newer newfound; a file that is no journal
         is left as it is.
