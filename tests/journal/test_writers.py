@@ -3,50 +3,55 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from mortal import Mortal
 from observing import dictionary, features
 
 from newfound.journal import Journal
 from newfound.journal.replaying import verify
 
-WORKER = Path(__file__).with_name("observing.py")
+_LATER = 0.05  # seconds at most between what is acknowledged and the kill: blocks take about as long
 
 
-def start(where: str, worker: int, count: int, seed: int) -> subprocess.Popen:
-    command = [sys.executable, str(WORKER), where, str(worker), str(count), str(seed)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def heard(lines: list[str]) -> dict[int, int]:
+    """The categories that were acknowledged, by number."""
+    pairs = [pair.split(":") for line in lines if line[0].isdigit() for pair in line.split()]
+    return {int(number): int(category) for number, category in pairs}
 
 
-def heard(out: str) -> dict[int, int]:
-    """The categories that were acknowledged, by number; a line that the kill cut off was heard by nobody."""
-    lines = [line for line in out.splitlines(keepends=True) if line.endswith("\n") and line[0].isdigit()]
-    return {int(n): int(c) for line in lines for n, c in (pair.split(":") for pair in line.split())}
+def killed_again_and_again(
+    where: str, worker: int, count: int, kills: int, seeds: tuple[int, ...] = ()
+) -> tuple[dict[int, int], int]:
+    """Start a writer, kill it at a random moment of its work, start it again, and at last let it finish.
+
+    Every life acknowledges some of what is new before the moment is drawn, and leaves the others their share.
+
+    Returns what was acknowledged, and how many kills interrupted it: after something was, before all was.
+    """
+    rng, told, interrupted = random.Random(worker), dict[int, int](), 0
+    for life in range(kills):
+        share = count // (kills + 1)
+        before, due = len(told), rng.randint(share // 2, share)
+        writer = Mortal("observing.py", where, worker, count, seeds[life] if seeds else 100 * life + worker)
+        writer.wait_until(lambda lines: len(heard(list(lines)).keys() - told.keys()) >= due)  # noqa: B023
+        time.sleep(rng.uniform(0, _LATER))
+        at_work = writer.kill()
+        told |= heard(writer.told)
+        interrupted += at_work and before + due <= len(told) < count
+    last = Mortal("observing.py", where, worker, count, 1000 + worker)
+    return told | heard(last.finish()), interrupted
 
 
-def run_and_kill(where: str, writers: int, count: int, kills: int) -> dict[int, int]:
-    """So many writers at once, killed at random instants and started again until all is entered."""
-    rng, told = random.Random(3), {}
-    alive = {worker: start(where, worker, count, seed=worker) for worker in range(writers)}
-    while alive:
-        if kills:
-            time.sleep(rng.uniform(0.5, 3.0))
-            victim = rng.choice(list(alive))
-            alive[victim].kill()
-            told |= heard(alive[victim].communicate()[0])
-            kills -= 1
-            alive[victim] = start(where, victim, count, seed=100 + kills)
-            continue
-        _, process = alive.popitem()
-        out, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
-        told |= heard(out)
-    return told
+def run_and_kill(where: str, writers: int, count: int, kills: int) -> tuple[dict[int, int], int]:
+    """So many writers at once, each killed so many times, as `killed_again_and_again` does it; all kills together."""
+    with ThreadPoolExecutor(writers) as pool:
+        lives = [pool.submit(killed_again_and_again, where, worker, count, kills) for worker in range(writers)]
+    told, interrupted = zip(*(life.result() for life in lives), strict=True)
+    return {number: category for one in told for number, category in one.items()}, sum(interrupted)
 
 
 def check(where: str, writers: int, count: int, told: dict[int, int]) -> None:
@@ -65,25 +70,19 @@ def check(where: str, writers: int, count: int, told: dict[int, int]) -> None:
 
 
 def test_writers_that_are_killed_leave_the_ids_of_a_single_process(journal_at):
-    told = run_and_kill(journal_at, writers=2, count=400, kills=2)
+    told, interrupted = run_and_kill(journal_at, writers=2, count=400, kills=2)
+    assert interrupted >= 3, "of four kills"
     check(journal_at, 2, 400, told)
 
 
 def test_a_writer_killed_while_one_block_is_committed_and_the_next_decided_on_leaves_the_same_ids(journal_at):
-    rng, told = random.Random(4), {}
-    for seed in (1, 3):
-        writer = start(journal_at, 0, 600, seed)
-        assert writer.stdout.readline() == "ready\n", writer.stderr.read()
-        time.sleep(rng.uniform(0.2, 0.6))
-        writer.kill()
-        told |= heard(writer.communicate()[0])
-    last = start(journal_at, 0, 600, seed=7)
-    out, errors = last.communicate(timeout=120)
-    assert last.returncode == 0, errors
-    check(journal_at, 1, 600, told | heard(out))
+    told, interrupted = killed_again_and_again(journal_at, 0, 1200, kills=2, seeds=(1, 3))
+    assert interrupted == 2
+    check(journal_at, 1, 1200, told)
 
 
 @pytest.mark.slow
 def test_four_writers_of_five_thousand_features_killed_at_random_leave_the_ids_of_a_single_process(postgres_journal):
-    told = run_and_kill(postgres_journal, writers=4, count=5000, kills=12)
+    told, interrupted = run_and_kill(postgres_journal, writers=4, count=5000, kills=3)
+    assert interrupted >= 10, "of twelve kills"
     check(postgres_journal, 4, 5000, told)
