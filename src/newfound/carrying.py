@@ -44,7 +44,8 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
     so that ``new`` holds all or nothing, and is not locked for as long as that takes.
 
     Raises:
-        JournalError: ``new`` is not empty, or somebody wrote to ``old`` meanwhile, which would be lost.
+        JournalError: ``new`` is not empty, or was begun meanwhile by somebody else; or somebody wrote to ``old``
+            meanwhile, which would be lost. Both journals are as they were.
         SettingsError: An image is behind a URL whose protocol needs something that is not installed.
     """
     if not new.empty:
@@ -62,6 +63,7 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
         with (reporter or Reporter()).stage("encoding again", position.sightings) as progress:
             for chunk in old.stream(0, position.sightings, _CHUNK):
                 _must_rest(old, position)
+                _must_be_unused(new, old)
                 again = list(_encoded(run, chunk))
                 gone = [o for o, n in zip(chunk, again, strict=True) if o.feature and not n.feature]
                 missing += [row.image or f"sighting {row.number}" for row in gone]
@@ -83,6 +85,7 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
                 progress(len(chunk))
         with new.writing() as writer:
             _must_rest(old, position)
+            _must_be_unused(new, old)  # under the lock: from here on nobody can begin it
             _add_models(old, writer)
             writer.add_model(run.fingerprint(), {"classes": run.classes, **run.about()}, genesis)
             for rows in encoded.stream(chunk=_CHUNK):
@@ -99,6 +102,16 @@ def _must_rest(old: Journal, position: Position) -> None:
         raise JournalError(
             f"{old.name} was written to while it was carried, and that would be lost: end what writes to it, then give "
             "the command again. The new journal is empty."
+        )
+
+
+def _must_be_unused(new: Journal, old: Journal) -> None:
+    """Whoever has begun it has decided, or will, with ids that are not those of the old journal."""
+    if not new.empty:
+        raise JournalError(
+            f"{new.name} was begun by another program while {old.name} was carried to it, such as `newfound discover` "
+            "or `newfound serve` with the new run. Both journals are as they were. End that program, move its journal "
+            "away or name another one with --to, and give the command again."
         )
 
 

@@ -198,6 +198,40 @@ def test_what_is_written_while_a_journal_is_carried_is_not_left_behind_without_a
     assert new.empty
 
 
+@pytest.mark.parametrize("turn", [1, 3], ids=["at the first images", "at the last"])
+@pytest.mark.parametrize("enters", [False, True], ids=["opened", "and entered"])
+def test_a_new_journal_that_another_begins_meanwhile_is_left_to_it(kept, monkeypatch, tmp_path, turn, enters):
+    new, others = Journal.open(tmp_path / "new.db"), []
+    monkeypatch.setattr(carrying, "_CHUNK", 4)
+
+    def begins():  # as `newfound discover NEW_RUN --watch` does, before its first image or after it
+        others.append(keeper_of(where=tmp_path / "new.db"))
+        assert others[0].book.position.sightings == 0
+        if enters:
+            others[0].enter(images(0), E[[7]])
+
+    with pytest.raises(JournalError, match=r"was begun by another program while .* was carried to it"):
+        carry(kept.journal, new, disturbed(turn, begins))
+    assert [model.fingerprint for model, _ in new.models()] == ["a model"]
+    others[0].enter(images(1, 2), E[[7, 3]])
+    assert others[0].standing(range(2 + enters)) == ([3, 3, 4] if enters else [3, 4])
+    assert others[0].book.to_bytes() == Keeper(new).book.to_bytes()
+    assert verify(new).fine
+    assert verify(kept.journal).fine
+    assert carry(kept.journal, Journal.open(None), run()).sightings == 10
+
+
+def test_who_had_opened_the_new_journal_while_it_was_empty_finds_what_was_carried(kept, tmp_path):
+    new, early = Journal.open(tmp_path / "new.db"), Journal.open(tmp_path / "new.db")
+    assert early.empty
+    carry(kept.journal, new, run())
+    early.begin("another model", {}, Book(plain(), Catalogue(CLASSES)).to_bytes())  # too late: it changes nothing
+    keeper = Keeper(early)
+    assert keeper.standing(range(10)) == kept.standing(range(10))
+    keeper.enter(images(20, 21), E[[3, 7]])
+    assert verify(new).fine
+
+
 def test_sightings_can_be_streamed_with_a_few_in_memory(kept, monkeypatch):
     curator, stream, sizes = Curator(kept.journal), Journal.stream, []
 
