@@ -239,6 +239,36 @@ def test_a_lock_that_is_kept_is_waited_for_and_then_told(journal, path, sighting
     still_good(journal)
 
 
+@pytest.mark.parametrize("then", ["nothing", "another journal", "no journal"])
+def test_a_file_that_is_removed_while_it_is_open_takes_no_more_blocks(journal, path, fill, then):
+    fill(journal, 1)
+    path.unlink()
+    if then == "another journal":
+        Journal.open(path.with_name("other.db")).close()
+        path.with_name("other.db").rename(path)
+    elif then == "no journal":
+        path.write_text("sightings of birds, in ink")
+    with pytest.raises(JournalError, match=r"was removed, moved or replaced .* or a backup in its place"):
+        fill(journal, 1)
+    assert journal.position() == Position(1, 0), "what is still open can be read"
+
+
+def test_a_file_that_is_moved_away_and_back_goes_on(journal, path, fill, still_good):
+    fill(journal, 1)
+    path.rename(path.with_name("elsewhere.db"))
+    with pytest.raises(JournalError, match="was removed, moved or replaced"):
+        fill(journal, 1)
+    path.with_name("elsewhere.db").rename(path)
+    still_good(journal)
+
+
+def test_a_connection_made_after_the_file_was_removed_tells_of_that(journal, path):
+    with journal._reading():  # so that the next question needs a connection of its own
+        path.unlink()
+        with pytest.raises(JournalError, match="was removed, moved or replaced"), journal.writing() as writer:
+            writer.position()
+
+
 def test_a_damaged_file_is_told(journal, path, fill):
     fill(journal, 300)
     journal.close()

@@ -42,6 +42,8 @@ class Database:
         self._unswept = False
         url = parse(where)
         self._in_memory = url is None
+        self._file = url if isinstance(url, Path) else None
+        self._opened: os.stat_result | None = None
         if url is None:
             self.name = "the journal in memory"
             self._engine = sqlite_engine(None, read_only=False, wait=wait)
@@ -63,6 +65,7 @@ class Database:
         self._writer = self._engine.execution_options(**writer)
         try:
             self._prepare()
+            self._opened = None if self._file is None else self._file.stat()
         except BaseException:
             self._pulse.stop()
             self._engine.dispose()
@@ -102,6 +105,7 @@ class Database:
                     self._thread.connection = connection
                     with nullcontext() if self.is_sqlite else self._pulse.of(connection):
                         yield connection
+                    self._must_be_there()
                     committing = True
                     transaction.commit()
                 except BaseException:
@@ -193,11 +197,24 @@ class Database:
         finally:
             engine.dispose()
 
+    def _must_be_there(self) -> None:
+        """SQLite goes on in a file that nobody can find any more: what is committed to it is gone with the process."""
+        if self._file is None or self._opened is None:
+            return
+        with suppress(OSError):
+            if os.path.samestat(self._file.stat(), self._opened):
+                return
+        raise JournalError(
+            f"{self.name} was removed, moved or replaced while it was open: nothing more is written. End this program, "
+            "put the file back beside its -wal file, or a backup in its place, and start again."
+        )
+
     def _must_be_open(self) -> None:
         if self._closed:
             raise JournalError(f"{self.name} is closed; open it again.")
 
     def _raise(self, error: Exception, *, writing: bool = False, committing: bool = False) -> NoReturn:
+        self._must_be_there()  # else whatever failed is told of a file that this is not
         explained = explain(error, self.name, self.wait, writing=writing, committing=committing)
         if explained is None:
             raise error
