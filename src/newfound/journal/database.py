@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from newfound.errors import JournalError
-from newfound.journal import schema, turns
+from newfound.journal import schema, sweeping, turns
 from newfound.journal.engines import parse, postgres_engine, sqlite_engine
 from newfound.journal.failures import explain
 
@@ -66,6 +66,7 @@ class Database:
         try:
             self._prepare()
             self._opened = None if self._file is None else self._file.stat()
+            self.sweep()
         except BaseException:
             self._pulse.stop()
             self._engine.dispose()
@@ -115,7 +116,7 @@ class Database:
                 finally:
                     self._thread.connection = None
             if self._unswept:
-                self._sweep()
+                self.sweep()
         except Exception as error:
             self._raise(error, writing=True, committing=committing)
         finally:
@@ -133,27 +134,37 @@ class Database:
                 raise JournalError(f"{self.name}: {why}")
 
     def sweep_after(self) -> None:
-        """After the commit, overwrite what SQLite's log holds of old rows; later again if readers are in the way."""
-        self._unswept = self.is_sqlite and not self._in_memory
+        """After the commit, overwrite what SQLite's log holds of old rows. That it is due is committed with them."""
+        if self._file is not None:
+            sweeping.note(self._thread.connection)
+            self._unswept = True
+
+    def sweep(self) -> bool:
+        """Overwrite what SQLite's log holds of old rows, if that is due, also if whoever erased them was killed.
+
+        Returns whether it still is: others that read are in the way. The next block, opening or `forget` tries again.
+        """
+        self._must_be_open()
+        if self._file is None or self.read_only:
+            return False
+        self._unswept = True
+        with suppress(DBAPIError, sqlite3.Error):  # the block is committed: to sweep later is no failure of it
+            connection = self._engine.raw_connection()
+            try:
+                self._unswept = sweeping.sweep(connection.cursor())
+            finally:
+                connection.close()
+        return self._unswept
 
     def close(self) -> None:
         """Close all connections; the last process to do so leaves a single file."""
         if self._closed:
             return
         if self._unswept:
-            self._sweep()
+            self.sweep()
         self._closed = True
         self._pulse.stop()
         self._engine.dispose()
-
-    def _sweep(self) -> None:
-        with suppress(DBAPIError, sqlite3.Error):  # the block is committed: to sweep later is no failure of it
-            connection = self._engine.raw_connection()
-            try:
-                busy = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                self._unswept = bool(busy)
-            finally:
-                connection.close()
 
     def _prepare(self) -> None:
         with self.read() as connection:

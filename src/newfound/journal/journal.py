@@ -69,6 +69,10 @@ class Journal(Reader):
         with self._database.write() as connection:
             yield Writer(connection, self.name, self._database.sweep_after)
 
+    def sweep(self) -> bool:
+        """Overwrite what SQLite's log may still hold of what was forgotten; whether some of it is left there."""
+        return self._database.sweep()
+
     def close(self) -> None:
         """Close the connections; a journal in memory is gone."""
         self._database.close()

@@ -162,9 +162,10 @@ class Keeper:
         Raises:
             SettingsError: No numbers, one that no sighting has, or one that is forgotten already.
         """
+        left = self.journal.sweep()  # of what somebody forgot who was killed before the log was overwritten
         with self._writing() as (writer, book):
             with self._not_begun():
-                gone = self._to_forget(writer, numbers)
+                gone = self._to_forget(writer, numbers, left)
             writer.forget(gone)
             event = self._event(book, "forgotten", {"sightings": gone})
             self._book = without_forgotten(book, writer)
@@ -290,11 +291,12 @@ class Keeper:
                 raise SettingsError(f"there is no sighting {number} in {self.journal.name}.")
         return writer.sightings(numbers)
 
-    def _to_forget(self, writer: Writer, numbers: Iterable[int]) -> list[int]:
+    def _to_forget(self, writer: Writer, numbers: Iterable[int], left: bool) -> list[int]:
         rows = self._named(writer, numbers)
         for row in rows:
             if row.forgotten:
-                raise SettingsError(f"sighting {row.number} has been forgotten already.")
+                but = " SQLite's log still holds some of it, as others are reading: try again without them." * left
+                raise SettingsError(f"sighting {row.number} has been forgotten already.{but}")
         if not rows:
             raise SettingsError("name the images to forget.")
         return [row.number for row in rows]
