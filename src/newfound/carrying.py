@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from newfound.datasets import LabelledImages, load_dataset
 from newfound.errors import DataError, JournalError, MissingFileError, SettingsError
 from newfound.images import content_of
+from newfound.journal import editing
 from newfound.journal.book import Book, feature_bytes, stored
 from newfound.journal.catalogue import Catalogue
 from newfound.journal.journal import Journal
 from newfound.journal.keeper import NOWHERE, Keeper
 from newfound.journal.rebuilding import Rebuilding, known_categories
-from newfound.journal.rows import Position, SightingRow, as_path
+from newfound.journal.rows import EventRow, Position, SightingRow, as_path
+from newfound.journal.undoing import CARRIED
 from newfound.journal.writing import Writer
 from newfound.progress import Reporter
 from newfound.remote_files import find_remote, is_url
@@ -93,7 +96,10 @@ def carry(old: Journal, new: Journal, run: Run, reporter: Reporter | None = None
                 writer.append(rows, (), {row.number: (row.part, True) for row in rows if row.number in kept})
             for since in range(0, position.events, _CHUNK):
                 writer.append((), old.events(since=since, limit=min(_CHUNK, position.events - since)))
-            writer.snapshot(rebuilding.book(position).to_bytes(), genesis=True)
+            noted = {"sightings": position.sightings, "model": run.fingerprint()}
+            carried = EventRow(position.events, position.sightings, CARRIED, editing.person(None), time.time(), noted)
+            writer.append((), (carried,))  # what was edited before can no longer be taken back
+            writer.snapshot(rebuilding.book(writer.position()).to_bytes(), genesis=True)
     return Carried(position.sightings, missing)
 
 

@@ -16,6 +16,7 @@ from newfound import carrying
 from newfound.carrying import carry, continued
 from newfound.curator import Curator
 from newfound.datasets import LabelledImages
+from newfound.discovery import PrototypeDictionary
 from newfound.errors import JournalError, SettingsError
 from newfound.images import content_of, open_image
 from newfound.journal import Journal, Writer, editing
@@ -161,7 +162,9 @@ def test_a_journal_is_carried_with_a_few_rows_in_memory(kept, monkeypatch):
     assert max(appended) == 3
     assert pieces.genesis() == whole.genesis()
     assert [*pieces.stream()] == [*whole.stream()]
-    assert pieces.events() == whole.events() == kept.journal.events()
+    carried = kept.journal.position().events
+    assert pieces.events(limit=carried) == whole.events(limit=carried) == kept.journal.events()
+    assert [event.kind for event in pieces.events(since=carried)] == ["carried"]
     assert pieces.pinned(range(10)) == whole.pinned(range(10)) == {4}
     assert pieces.place(range(10)) == whole.place(range(10))
     assert Keeper(pieces).standing(range(10)) == kept.standing(range(10))
@@ -230,6 +233,69 @@ def test_who_had_opened_the_new_journal_while_it_was_empty_finds_what_was_carrie
     assert keeper.standing(range(10)) == kept.standing(range(10))
     keeper.enter(images(20, 21), E[[3, 7]])
     assert verify(new).fine
+
+
+def taught_too() -> SimpleNamespace:
+    """A run that was also taught what was promoted as bittern, of the third and the fourth kind."""
+    encoder, known = FirstByte(), np.eye(8)[:4]
+
+    def readable(sources):
+        features, there, errors = encoder.readable(sources)
+        features[features[:, 4] == 1] = known[3]
+        return features, there, errors
+
+    other = run()
+    other.encoder, other.classes = SimpleNamespace(readable=readable), [*CLASSES, "bittern"]
+    other.dictionary = lambda: PrototypeDictionary(known, 0.8)
+    return other
+
+
+def test_what_was_edited_before_a_journal_was_carried_is_not_taken_back_and_what_came_later_is(tmp_path):
+    for n in range(8):
+        (tmp_path / f"{n}.jpg").write_bytes(bytes([3 + n % 4, n]))
+    files = sorted(tmp_path.iterdir())
+    keeper, new = keeper_of(), Journal.open(None)
+    keeper.enter([Image(str(file), content_of(file)) for file in files], E[[3 + n % 4 for n in range(8)]])
+    before = Curator(keeper.journal, actor="ada")
+    before.merge([3, 4])
+    before.rename(3, "bittern")
+    before.promote(3)
+    carry(keeper.journal, new, taught_too())
+    curator = Curator(new, actor="ada")
+    stands = [3, 3, 5, 6, 3, 3, 5, 6]
+    state = curator.keeper.book.to_bytes()
+    for number in range(3):
+        with pytest.raises(SettingsError, match=f"event {number} came before the journal was carried to another model"):
+            curator.undo(number)
+    with pytest.raises(SettingsError, match="nothing to undo since the journal was carried"):
+        curator.undo()
+    with pytest.raises(SettingsError, match=r"event 3, carried by .*, cannot be taken back"):
+        curator.undo(3)
+    assert curator.keeper.book.to_bytes() == state
+    curator.move([2], 6)
+    curator.merge([5, 6])
+    curator.undo()
+    curator.undo()
+    assert curator.keeper.standing(range(8)) == stands
+    assert (curator.category(3).name, curator.category(4).id) == ("bittern", 3)
+    assert verify(new).fine
+    before.undo()  # in the old journal all is as it was
+    assert not before.category(3).promoted
+
+
+def test_of_a_journal_that_an_older_newfound_carried_undo_takes_nothing_back_from_before_its_genesis(kept):
+    new = Journal.open(None)
+    carry(kept.journal, new, run())
+    with new.writing() as writer:  # no event said so
+        book, position = Book.from_bytes(new.genesis().state), kept.journal.position()
+        writer._connection.exec_driver_sql("DELETE FROM events WHERE kind = 'carried'")
+        writer._reached = book.position = position
+        writer.snapshot(book.to_bytes(), genesis=True)
+    curator = Curator(new, actor="ada")
+    with pytest.raises(SettingsError, match="nothing to undo since"):
+        curator.undo()
+    curator.rename(4, "gull")
+    assert curator.undo().details["was"] == "renamed"
 
 
 def test_sightings_can_be_streamed_with_a_few_in_memory(kept, monkeypatch):

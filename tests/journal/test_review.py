@@ -200,6 +200,41 @@ def test_an_image_that_was_entered_twice_is_forgotten_twice(tmp_path):
     assert b"secret" not in data
 
 
+def test_a_merge_before_forgetting_of_what_the_dictionary_has_emptied_since_is_not_taken_back():
+    for forgets in (False, True):
+        keeper = keeper_of(merging)
+        keeper.enter(images(0, 1, 2), np.stack([E[3], E[4], NEAR]))  # they found 3, 4 and 5
+        merge(keeper, 3, 5)
+        keeper.enter(images(3), E[[0]])  # part 5 goes to 4 by itself
+        if not forgets:
+            keeper.undo()
+            assert keeper.book.catalogue.resolve(5) == 4, "where it would be without the merge"
+            continue
+        keeper.forget([3])
+        before = keeper.book.to_bytes()
+        with pytest.raises(SettingsError, match="merged by ada, cannot be taken back: category 5 has no images of its"):
+            keeper.undo()
+        assert keeper.book.to_bytes() == before
+        assert verify(keeper.journal).fine
+
+
+def test_a_category_that_the_dictionary_emptied_while_others_were_merged_into_it_lives_on_where_its_images_are():
+    def stands(merges: bool) -> tuple[list[int], list[int]]:
+        keeper = keeper_of(merging)
+        keeper.enter(images(0, 1), np.stack([NEAR, E[4]]))  # they found 3 and 4
+        move(keeper, [0], 4)
+        keeper.undo()  # 3 has another part now, which is younger than that of 4
+        if merges:
+            merge(keeper, 3, 4)
+        keeper.enter(images(2, 3), E[[0, 1]])  # and goes to it by itself
+        if merges:
+            keeper.undo()
+        assert verify(keeper.journal).fine
+        return keeper.standing([0, 1]), [keeper.book.catalogue.resolve(category) for category in (3, 4)]
+
+    assert stands(merges=True) == stands(merges=False) == ([4, 4], [4, 4])
+
+
 def test_to_forget_an_image_writes_no_place_of_those_that_stay(tmp_path):
     keeper = keeper_of(where=tmp_path / "journal.db")
     keeper.enter(images(*range(40)), E[3 + np.arange(40) % 5])

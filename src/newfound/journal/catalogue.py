@@ -163,6 +163,12 @@ class Catalogue:
         """The parts that were founded as a category."""
         return [part for part, owner in enumerate(self._category_of) if owner == category]
 
+    def without_a_part(self, category: int, merged: Iterable[int]) -> list[int]:
+        """Of a category and what was merged into it, those that would have no part if they stood alone."""
+        families = {other: set(self._family(other)) for other in merged}
+        families[category] = set(self._family(category)).difference(*families.values())
+        return [one for one, family in families.items() if not any(self._living.get(c) for c in family)]
+
     def put_under(self, category: int, under: int | None) -> None:
         """Makes a category live on under another, or under its own id again."""
         entry = self.entries[category]

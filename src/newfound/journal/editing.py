@@ -193,6 +193,8 @@ def undo(event: EventRow, where: Mapping[int, int]) -> Edit:
             stay = {"pinned": [n for n in change["pinned"] if n in left]} if "pinned" in change else {}
             change = place(left, change["category"]) | stay
         changes.append(change)
+    if event.kind == "merged":  # its last part may have gone to one of those that were merged into it
+        changes.append({"op": "under", "category": event.details["category"], "under": None})
     return UNDONE, {"event": event.number, "was": event.kind, "changes": changes}
 
 

@@ -149,6 +149,7 @@ class Keeper:
 
         def make(book: Book, writer: Writer) -> editing.Edit:
             edit = undoing.to_take_back(writer, event, by)
+            undoing.must_come_apart(writer, book.catalogue, edit)
             left = [row.number for row in writer.sightings(editing.placed(edit)) if row.feature is not None]
             return editing.undo(edit, writer.place(left))
 

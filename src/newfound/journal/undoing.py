@@ -15,7 +15,9 @@ is what the journal without the edit would have come to, in ids and names. So a 
 moved meanwhile, and a move whatever other images are moved from and to where its own were.
 
 ``forget`` is never taken back, nor a cut; neither stands in the way of others, and forgotten images stay away. What the
-dictionary does by itself stands in nobody's way.
+dictionary does by itself stands in nobody's way. But where the book was rebuilt, what would have been without an edit
+may not be known any more, and the edit stays: any from before the journal was carried to another model, whose classes
+go by it; and a merge from before something was forgotten, of a category that has no part of its own left.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ from dataclasses import dataclass
 from newfound._arguments import is_whole
 from newfound.errors import SettingsError
 from newfound.journal.book import Book, Lookup
+from newfound.journal.catalogue import Catalogue
 from newfound.journal.reading import Reader
 from newfound.journal.rows import EventRow
 
 UNDONE = "undone"
-FOR_GOOD = ("forgotten", "recut")  # kinds that undo passes over: gone for good, or nothing done to a category
+CARRIED = "carried"
+FOR_GOOD = ("forgotten", "recut", CARRIED)  # kinds that undo passes over: gone for good, or nothing done to a category
 _MOVES = ("moved", "split")
 
 
@@ -67,13 +71,20 @@ def to_take_back(reader: Reader, number: int | None = None, by: str | None = Non
 
     Raises:
         InTheWay: A later edit stands in its way.
-        SettingsError: It is no edit, has been taken back or never can be; or there is none.
+        SettingsError: It is no edit, has been taken back or never can be, as if it came before the journal was carried
+            to another model; or there is none.
     """
     if number is not None and not (is_whole(number) and 0 <= number < reader.position().events):
         raise SettingsError(f"there is no event {number!r} in {reader.name}.")
+    carried = _carried(reader)
+    if number is not None and number < carried:
+        raise SettingsError(
+            f"event {number} came before the journal was carried to another model, which goes by what was left of it: "
+            "it cannot be taken back. Put it right with another edit."
+        )
     undone: dict[int, EventRow] = {}
     later: list[EventRow] = []
-    for event in reader.events(since=number or 0, newest_first=True, derived=False):
+    for event in reader.events(since=carried if number is None else number, newest_first=True, derived=False):
         if event.kind == UNDONE:
             undone[event.details["event"]] = event
         if event.number == number:
@@ -87,8 +98,27 @@ def to_take_back(reader: Reader, number: int | None = None, by: str | None = Non
     if number is not None:
         raise SettingsError(f"event {number} is not what a person did: there is nothing to take back.")
     if by is None or not later:
-        raise SettingsError("there is nothing to undo.")
+        since = " since the journal was carried to another model" if carried else ""
+        raise SettingsError(f"there is nothing to undo{since}.")
     raise SettingsError(f"there is nothing of {by} to undo; the last edit is {_called(later[0])}: name that event.")
+
+
+def must_come_apart(reader: Reader, catalogue: Catalogue, edit: EventRow) -> None:
+    """Refuses a merge of which nobody knows any more where its categories would be without it.
+
+    A category whose last part the dictionary took out lives on where that went. Since a book was rebuilt without what
+    was forgotten, it knows of no such part.
+
+    Raises:
+        SettingsError: It is such a merge.
+    """
+    if edit.kind != "merged" or not reader.events(since=edit.number, kinds=("forgotten",), limit=1):
+        return
+    for category in catalogue.without_a_part(edit.details["category"], edit.details["merged"]):
+        raise SettingsError(
+            f"{_called(edit)}, cannot be taken back: category {category} has no images of its own left, and since some "
+            "were forgotten it is not known where those went that it had. Put it right with another edit."
+        )
 
 
 def decided(reader: Reader, numbers: Iterable[int]) -> bool:
@@ -121,6 +151,14 @@ def apply_and_note(book: Book, event: EventRow, lookup: Lookup) -> dict[int, tup
     if not named and entries[target].name is not None:
         details["back"].append({"op": "name", "category": target, "name": None})
     return places
+
+
+def _carried(reader: Reader) -> int:
+    """How many events came before the journal was last carried to another model; 0 if it never was."""
+    if reader.model().id == 1:
+        return 0
+    told = reader.events(kinds=(CARRIED,), newest_first=True, limit=1)
+    return told[0].number if told else reader.genesis().position.events  # by an older newfound, which noted nothing
 
 
 def _must_stand(event: EventRow, undo: EventRow | None) -> None:
