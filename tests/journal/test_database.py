@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from newfound.curator import Curator
 from newfound.errors import JournalError
 from newfound.journal import Journal, Position, Snapshot, schema
+from newfound.journal.keeper import Image
+from newfound.journal.replaying import Verified, verify
 
 
 @pytest.fixture
@@ -121,12 +126,15 @@ def tables(journal: Journal) -> dict[str, list[tuple[str, str]]]:
         }
 
 
+def restore(dump: str, path: Path) -> None:
+    text = (Path(__file__).with_name("versions") / f"{dump}.sql").read_text(encoding="utf-8")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(text)
+
+
 @pytest.mark.parametrize("version", range(1, schema.newest() + 1))
 def test_a_journal_of_every_version_opens(path, version):
-    text = Path(__file__).with_name("versions") / f"{version}.sql"
-    connection = sqlite3.connect(path)
-    connection.executescript(text.read_text(encoding="utf-8"))
-    connection.close()
+    restore(str(version), path)
     with Journal.open(path) as journal:
         assert journal.model().about == {"classes": ["cat", "dog"]}
         assert journal.position() == Position(3, 2)
@@ -140,6 +148,39 @@ def test_a_journal_of_every_version_opens(path, version):
         assert journal.genesis().state == journal.taught() == b"genesis"
         assert journal.latest_snapshot() == Snapshot(Position(3, 1), b"later", False)
         assert tables(journal) == tables(Journal.open(None)), "it has become what a new one is"
+
+
+# Where the 36 images stand in what the first newfound of each version has written, after these edits of ada:
+# 3 renamed bittern, 4 merged into it, an image of 5 moved to 0; then, after a snapshot and 8 images, 5 renamed gull.
+STANDING = {
+    "prototypes": "3 3 3 0 0 1 3 5 1 2 5 2 1 3 1 2 2 5 5 6 2 3 3 0 0 3 3 1 1 0 5 6 0 1 6 1",
+    "evidence": "3 3 3 0 0 1 6 5 1 2 5 2 1 6 7 2 2 5 5 9 2 1 3 0 0 3 3 1 1 0 5 8 0 1 9 1",
+}
+
+
+@pytest.mark.parametrize("dictionary", STANDING)
+@pytest.mark.parametrize("version", range(1, schema.newest() + 1))
+def test_what_a_newfound_of_every_version_decided_is_replayed_and_gone_on_with(path, version, dictionary):
+    restore(f"{version}_{dictionary}", path)
+    stands = [int(category) for category in STANDING[dictionary].split()]
+    with Curator(Journal.open(path), actor="ada") as curator:
+        journal, numbers = curator.keeper.journal, range(36)
+        assert curator.keeper.standing(numbers) == stands, "from the snapshot"
+        assert verify(journal) == Verified(36, 4), "from the genesis"
+        names = {category.id: category.name for category in curator.categories(merged=True)}
+        assert (names[3], names[4], names[5]) == ("bittern", "new-2", "gull")
+        edits = [curator.undo().details["was"] for _ in range(4)]
+        assert edits == ["renamed", "moved", "merged", "renamed"]
+        assert {category.id for category in curator.categories()} >= {3, 4, 5}, "the merge has been taken back"
+        assert curator.category(5).name == "new-3"
+        curator.rename(4, "owlet")
+        feature = np.frombuffer(journal.sightings([0])[0].feature, "<f2").astype(np.float32)
+        (answer,) = curator.keeper.enter([Image("new.jpg", b"new")], feature[None])
+        assert answer.row.number == 36
+        assert answer.row.category == curator.keeper.standing([0])[0], "as an image like it"
+        assert verify(journal).fine
+    with Curator(Journal.open(path), actor="ada") as again:
+        assert again.category(4).name == "owlet"
 
 
 def test_a_journal_of_version_1_in_postgres_opens(postgres_journal):

@@ -156,3 +156,15 @@ def test_verify_finds_that_the_end_is_cut_off_before_the_newest_snapshot(path):
     assert verified(path).differences == []
     change(path, "DELETE FROM sightings WHERE number = 179")
     assert "its newest snapshot is of Position(sightings=180" in verified(path).differences[0]
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda state: b"", lambda state: state[:-9], lambda state: state.replace(b"wren", b"tern")]
+)
+def test_verify_finds_a_newest_snapshot_that_is_damaged_or_of_another_state(path, spoil):
+    with closing(Keeper(Journal.open(path))) as keeper, keeper._writing() as (writer, book):
+        position, state = book.position, book.to_bytes()
+        assert spoil(state) != state
+        writer.snapshot(spoil(state))
+    (difference,) = verified(path).differences
+    assert difference == f"the snapshot at {position} is not what the journal adds up to"

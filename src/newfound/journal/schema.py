@@ -1,8 +1,8 @@
 """The tables of a journal, their version, and the way from older versions to this one.
 
 Version 1 is the first; version 2 stores a snapshot in pieces. To change a table: change it here, add the step to
-`MIGRATIONS` under the version it starts from, and keep a dump of a journal of the new version in tests/journal/versions
-for ever.
+`MIGRATIONS` under the version it starts from, and keep dumps of journals of the new version in tests/journal/versions
+for ever: one with every kind of row, and one for each kind of dictionary that has decided on a few sightings.
 """
 
 from __future__ import annotations
