@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -38,10 +39,50 @@ def test_the_larger_the_power_the_more_the_largest_activations_count(low, more, 
     assert (GeneralizedMean(low + more)(activations) >= GeneralizedMean(low)(activations) - 1e-5).all()
 
 
-def test_a_map_without_any_activation_can_be_learnt_from():
-    activations = torch.zeros(1, 2, 3, 3, requires_grad=True)
-    GeneralizedMean(3)(activations).sum().backward()
+@given(
+    values=st.lists(st.one_of(st.just(0.0), st.floats(2**-10, 40, width=32)), min_size=9, max_size=9),
+    low=st.floats(1, 100),
+    high=st.floats(1, 100),
+)
+def test_a_generalised_mean_lies_between_mean_and_maximum_grows_with_its_power_and_can_be_learnt_from(
+    values, low, high
+):
+    low, high = sorted((low, high))
+    activations = torch.tensor(values).reshape(1, 1, 3, 3).requires_grad_()
+    less, more = GeneralizedMean(low)(activations), GeneralizedMean(high)(activations)
+    rising = [activations.mean(), less, more, activations.max() + 1e-6]  # a map of zeros gives 1e-6
+    assert all(a.item() <= b.item() * (1 + 1e-5) for a, b in itertools.pairwise(rising))
+    (less + more).sum().backward()
     assert torch.isfinite(activations.grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("power", [1.0, 3.0, 8.0, 100.0])
+@pytest.mark.parametrize("largest", [0.0, 1e-7, 1e-3, 6.0, 1e4])
+def test_no_power_overflows_or_vanishes_whatever_the_activations_and_the_precision(largest, power, dtype):
+    activations = torch.zeros(1, 3, 4, 4)
+    activations[0, 1, 0, 0] = largest  # one alone, among zeros
+    activations[0, 2] = largest
+    activations = activations.to(dtype).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype != torch.float32):
+        pooled = GeneralizedMean(power)(activations)
+    pooled.float().sum().backward()
+    assert pooled.dtype == dtype
+    assert torch.isfinite(pooled).all()
+    assert torch.isfinite(activations.grad).all()
+    torch.testing.assert_close(pooled[0, 2].item(), max(activations.max().item(), 1e-6), rtol=0.01, atol=1e-7)
+
+
+def test_the_gradient_is_that_of_the_mean_as_it_is_defined():
+    activations = maps().double().requires_grad_()
+    assert torch.autograd.gradcheck(GeneralizedMean(3), activations)
+
+
+def test_the_power_3_gives_what_results_were_measured_with():
+    activations = 6 * maps(1)
+    before = activations.clamp(min=1e-6).pow(3).mean(dim=(2, 3), keepdim=True).pow(1 / 3)
+    torch.testing.assert_close(GeneralizedMean(3)(activations), before, rtol=1e-6, atol=0)
+    assert GeneralizedMean(3)(torch.zeros(1, 1, 4, 4)).item() == pytest.approx(1e-6)
 
 
 def test_a_backbone_pools_with_the_power_it_is_given_and_is_still_cut_in_two():

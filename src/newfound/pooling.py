@@ -17,7 +17,7 @@ from newfound._chain import probe
 from newfound.errors import SettingsError
 
 _BEST = {"tf_efficientnet_lite0": 3.0}  # measured, see docs/discovery.md
-_LEAST = 1e-6  # what an activation counts as at least: a root is steep at 0
+_LEAST = 1e-6  # what a map without activations gives: a root is infinitely steep at 0
 
 
 class GeneralizedMean(nn.Module):
@@ -28,9 +28,18 @@ class GeneralizedMean(nn.Module):
         self.power = power
 
     def forward(self, activations: Tensor) -> Tensor:
-        """Activations [n, channels, h, w], none below zero, to [n, channels, 1, 1]."""
-        powers = activations.clamp(min=_LEAST).pow(self.power)
-        return powers.mean(dim=(2, 3), keepdim=True).pow(1 / self.power)
+        """Activations [n, channels, h, w], none below zero, to [n, channels, 1, 1].
+
+        Powers are taken of shares of a channel's largest activation: those of the activations themselves overflow or
+        vanish. The result does not depend on what they are shares of, and so neither do gradients.
+        """
+        wide = activations.to(torch.promote_types(activations.dtype, torch.float32))
+        least = wide.new_tensor(_LEAST)
+        # Not clamp, which an export in 8-bit integers would round to 0, and divide by.
+        largest = torch.maximum(wide.detach().amax(dim=(2, 3), keepdim=True), least)
+        mean = (wide / largest).pow(self.power).mean(dim=(2, 3), keepdim=True)
+        pooled = largest * torch.maximum(mean, (least / largest).pow(self.power)).pow(1 / self.power)
+        return pooled.to(activations.dtype)
 
 
 def best_pooling(name: str, pooling: float | None = None, *, preset: str = "default") -> float:
