@@ -17,22 +17,21 @@ from torch import Tensor
 import newfound
 from newfound import backbone as backbone_models
 from newfound import presets
-from newfound._arguments import a_path, whole, whole_or_none
+from newfound._arguments import a_path, power_of_mean, whole, whole_or_none
 from newfound._few_images import suited
 from newfound._scenes import with_settings
+from newfound.backbone_defaults import best_input, best_pooling
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
 from newfound.datasets import LabelledImages, check_trainable, load_dataset
 from newfound.distributed import check_agreement, divide
 from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
-from newfound.image_size import best_input
 from newfound.images import contents_hash
 from newfound.launching import make_fabric, together
 from newfound.logs import TensorBoardLog
 from newfound.method import Method, Settings, get_method
 from newfound.method._creating import CreatorChoice
-from newfound.pooling import best_pooling
 from newfound.progress import Reporter
 from newfound.rehearsal import Rehearsal, rehearse, rehearse_once
 from newfound.run import Run
@@ -112,6 +111,8 @@ def fit(
     whole(seed, "seed")
     whole(tune_blocks, "tune_blocks", 1)
     whole_or_none(image_size, "image_size", 1)
+    if pooling is not None:
+        power_of_mean(pooling, "pooling")
     folder = None if out is None else a_path(out, "out")
     if short is None:
         short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
@@ -127,7 +128,7 @@ def fit(
     check_apart(out, labelled.source)
     with together(fabric), ExitStack() as holding:
         size, crop = best_input(backbone, image_size, preset=preset, images=labelled.items)
-        power = best_pooling(backbone, pooling, preset=preset)
+        power = best_pooling(backbone, preset=preset) if pooling is None else float(pooling)
         model = backbone_models.create(
             backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop, pooling=power
         )  # fmt: skip

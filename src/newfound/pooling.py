@@ -7,16 +7,15 @@ human annotation, 2018).
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from newfound._arguments import power_of_mean
 from newfound._chain import probe
 from newfound.errors import SettingsError
 
-_BEST = {"tf_efficientnet_lite0": 3.0}  # measured, see docs/discovery.md
 _LEAST = 1e-6  # what a map without activations gives: a root is infinitely steep at 0
 
 
@@ -42,28 +41,13 @@ class GeneralizedMean(nn.Module):
         return pooled.to(activations.dtype)
 
 
-def best_pooling(name: str, pooling: float | None = None, *, preset: str = "default") -> float:
-    """The power that serves a backbone best, or the one that is asked for; 1 is the backbone's own pooling.
-
-    Raises:
-        SettingsError: what is asked for is no number.
-    """
-    if pooling is not None:
-        if not isinstance(pooling, Real) or isinstance(pooling, bool):
-            raise SettingsError(f"pooling is {pooling!r}; give a number from 1 up.")
-        return float(pooling)
-    return _BEST.get(name.split(".")[0], 1.0) if preset == "default" else 1.0
-
-
 def set_pooling(model: nn.Module, power: float, size: int, name: str) -> None:
     """Have the model pool with a generalised mean; 1 leaves it as it is.
 
     Raises:
         SettingsError: a power that is none, or a model that takes no mean of activations from zero up.
     """
-    if not 1 <= power <= 100:
-        raise SettingsError(f"pooling={power}: the power of a mean, from 1 (the backbone's own pooling) to 100.")
-    if power == 1:
+    if power_of_mean(power, "pooling") == 1:
         return
     from timm.layers import SelectAdaptivePool2d
 

@@ -23,6 +23,7 @@ import newfound
 from newfound import presets
 from newfound._oddities import copies, oddities
 from newfound.backbone import DEFAULT
+from newfound.backbone_defaults import own_size
 from newfound.benchmarks.creation_time import creation_time
 from newfound.benchmarks.data import own_split, protocol_split
 from newfound.benchmarks.oracle import oracle
@@ -31,7 +32,6 @@ from newfound.benchmarks.studies import Variant
 from newfound.datasets import LabelledImages, item_name, load_dataset
 from newfound.errors import SettingsError, UnfinishedError, WeightsError
 from newfound.fitting import fit
-from newfound.image_size import own_size
 from newfound.images import content_hash
 from newfound.loading import load
 from newfound.method import Settings, get_method

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from newfound.backbone import check_name
+from newfound.backbone_defaults import own_size
 from newfound.benchmarks import study_figures
 from newfound.benchmarks.cells import Cell, Setup, digest
 from newfound.benchmarks.cost import Estimate
@@ -29,7 +30,6 @@ from newfound.benchmarks.studies import STUDIES, Choice, Line, Study
 from newfound.benchmarks.tables import Table
 from newfound.errors import DataError, SettingsError
 from newfound.files import write_text
-from newfound.image_size import own_size
 from newfound.progress import Reporter
 
 _KNOWN = "known.json"

@@ -52,8 +52,8 @@ def train(
     ] = None,
     pooling: Annotated[
         float | None,
-        typer.Option(min=1, metavar="P", help="Power of the mean that makes a CNN's feature; 1 is the backbone's own "
-                     "pooling.", show_default="1; by default 3", rich_help_panel=_MODEL),
+        typer.Option(min=1, max=100, metavar="P", help="Power of the mean that makes a CNN's feature; 1 is the "
+                     "backbone's own pooling.", show_default="1; by default 3", rich_help_panel=_MODEL),
     ] = None,
     preset: Annotated[str, typer.Option(help="default, paper or released.", rich_help_panel=_LEARNING)] = "default",
     short: Annotated[
@@ -120,10 +120,10 @@ def train(
 
     from newfound._oddities import oddities
     from newfound.backbone import DEFAULT
+    from newfound.backbone_defaults import own_size
     from newfound.cli._settings import parse_settings
     from newfound.datasets import load_dataset
     from newfound.fitting import fit
-    from newfound.image_size import own_size
     from newfound.launching import leads
 
     learnt: Any = data
