@@ -10,10 +10,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from timm.layers import SelectAdaptivePool2d
 
 from newfound import backbone, fit, load
 from newfound.errors import SettingsError
-from newfound.pooling import GeneralizedMean
+from newfound.pooling import GeneralizedMean, set_pooling
 
 RECTIFIED = "resnet10t"  # small, and its last activation is a ReLU
 
@@ -97,6 +98,19 @@ def test_a_backbone_pools_with_the_power_it_is_given_and_is_still_cut_in_two():
 
 def test_what_the_trunk_gives_does_not_depend_on_the_pooling_so_its_cache_serves_both():
     assert made(1).trunk_hash() == made(3).trunk_hash()
+
+
+def test_a_backbone_that_flattens_while_it_pools_gives_one_feature_an_image_too():
+    plain, pooled = made(1, "tresnet_m"), made(3, "tresnet_m")
+    assert pooled.dim == plain.dim == 2048
+    assert (pooled.split, pooled(torch.zeros(2, 3, 64, 64)).shape) == (plain.split, (2, 2048))
+
+
+def test_a_backbone_that_takes_the_maximum_is_refused():
+    model = made(1).model
+    model.global_pool = SelectAdaptivePool2d(pool_type="max", flatten=True)
+    with pytest.raises(SettingsError, match="takes no mean"):
+        set_pooling(model, 3, 64, "a maximum")
 
 
 @pytest.mark.parametrize("name", ["test_vit", "test_efficientnet"])  # no map to pool; activations below zero

@@ -22,12 +22,12 @@ _LEAST = 1e-6  # what a map without activations gives: a root is infinitely stee
 class GeneralizedMean(nn.Module):
     """The mean of the activations' powers over the map, and its root: 1 is the mean, infinity would be the maximum."""
 
-    def __init__(self, power: float) -> None:
+    def __init__(self, power: float, *, flat: bool = False) -> None:
         super().__init__()
-        self.power = power
+        self.power, self.flat = power, flat
 
     def forward(self, activations: Tensor) -> Tensor:
-        """Activations [n, channels, h, w], none below zero, to [n, channels, 1, 1].
+        """Activations [n, channels, h, w], none below zero, to [n, channels, 1, 1], or [n, channels] if flat.
 
         Powers are taken of shares of a channel's largest activation: those of the activations themselves overflow or
         vanish. The result does not depend on what they are shares of, and so neither do gradients.
@@ -38,7 +38,7 @@ class GeneralizedMean(nn.Module):
         largest = torch.maximum(wide.detach().amax(dim=(2, 3), keepdim=True), least)
         mean = (wide / largest).pow(self.power).mean(dim=(2, 3), keepdim=True)
         pooled = largest * torch.maximum(mean, (least / largest).pow(self.power)).pow(1 / self.power)
-        return pooled.to(activations.dtype)
+        return (pooled.flatten(1) if self.flat else pooled).to(activations.dtype)
 
 
 def set_pooling(model: nn.Module, power: float, size: int, name: str) -> None:
@@ -52,15 +52,16 @@ def set_pooling(model: nn.Module, power: float, size: int, name: str) -> None:
     from timm.layers import SelectAdaptivePool2d
 
     pools: list[Any] = [part for part in model.modules() if isinstance(part, SelectAdaptivePool2d)]
-    if len(pools) != 1 or pools[0].pool_type not in ("avg", "fast", "fastavg") or _lowest(model, pools[0], size) < 0:
+    pooled = _pooled(model, pools[0], size) if len(pools) == 1 else None
+    if pooled is None:
         raise SettingsError(
             f"pooling={power:g}: {name} takes no mean of activations from zero up; leave pooling out for its own."
         )
-    pools[0].pool = GeneralizedMean(power)
+    pools[0].pool = GeneralizedMean(power, flat=pooled.ndim == 2)  # some of timm's flatten within, others behind
 
 
-def _lowest(model: Any, pool: nn.Module, size: int) -> float:
-    """The lowest activation that is pooled of some noise; below zero for what is no map of channels."""
+def _pooled(model: Any, pool: Any, size: int) -> Tensor | None:
+    """What a model's own pooling makes of some noise, if that is the mean of a map of activations from zero up."""
     seen: list[Tensor] = []
     hook = pool.register_forward_pre_hook(lambda _module, args: seen.append(args[0]))
     try:
@@ -68,4 +69,9 @@ def _lowest(model: Any, pool: nn.Module, size: int) -> float:
             model.forward_head(model.forward_features(probe(size, 0)))
     finally:
         hook.remove()
-    return seen[0].min().item() if len(seen) == 1 and seen[0].ndim == 4 else -1.0
+    if len(seen) != 1 or seen[0].ndim != 4 or seen[0].min() < 0:
+        return None
+    own: Tensor = pool.pool(seen[0])
+    mean = seen[0].mean(dim=(2, 3))
+    same = own.flatten(1).shape == mean.shape and torch.allclose(own.flatten(1), mean, rtol=1e-4, atol=1e-6)
+    return own if same else None
