@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from timm.layers import SelectAdaptivePool2d
 
 from newfound import backbone, fit, load
-from newfound.errors import SettingsError
+from newfound._identity import Identity
+from newfound.errors import JournalError, SettingsError
 from newfound.pooling import GeneralizedMean, set_pooling
 
 RECTIFIED = "resnet10t"  # small, and its last activation is a ReLU
@@ -89,6 +90,7 @@ def test_the_power_3_gives_what_results_were_measured_with():
 def test_a_backbone_pools_with_the_power_it_is_given_and_is_still_cut_in_two():
     plain, pooled = made(1), made(3)
     assert (plain.pooling, pooled.pooling, pooled.split, pooled.dim) == (1, 3, "cut", plain.dim)
+    assert str(pooled.identity()) == str(made(3.0).identity())
     pixels = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         activations = plain.model.forward_features(pixels)
@@ -126,6 +128,74 @@ def test_what_is_no_power_of_a_mean_is_refused_before_anything_is_read_and_by_ev
     with pytest.raises(SettingsError) as by_create:
         made(pooling)
     assert str(by_fit.value) == str(by_create.value)
+
+
+def learnt(pictures, pooling: float, **options):
+    how = {"method": "frozen", "backbone": RECTIFIED, "weights": "random", "image_size": 64}
+    return fit(pictures(kinds=3, each=3), pooling=pooling, **how | options)
+
+
+@pytest.fixture(scope="module")
+def runs(pictures, tmp_path_factory):
+    """Folders of two runs that differ in their pooling only, by it."""
+    folders = {pooling: tmp_path_factory.mktemp("runs") / str(pooling) for pooling in (1, 3)}
+    for pooling, folder in folders.items():
+        learnt(pictures, pooling, out=folder, threshold=0.9, dictionary="prototypes")
+    return folders
+
+
+def test_models_that_differ_in_pooling_only_have_other_fingerprints_and_one_that_pools_as_before_has_that_of_before(
+    pictures, monkeypatch
+):
+    plain, pooled = learnt(pictures, 1), learnt(pictures, 3)
+    pooled.known = plain.known  # nothing but the pooling differs
+    assert pooled.fingerprint() != plain.fingerprint()
+    monkeypatch.setattr(Identity, "of_features", lambda _: ())  # what there was before pooling could be chosen
+    assert pooled.fingerprint() == plain.fingerprint()
+
+
+def test_a_journal_is_not_gone_on_with_by_a_model_that_differs_in_pooling_only(runs, picture, tmp_path):
+    with load(runs[3]).discoverer(tmp_path / "journal.db") as finder:
+        finder.observe([picture(0, 9)])
+    with pytest.raises(JournalError, match="model"):
+        load(runs[1]).discoverer(tmp_path / "journal.db")
+
+
+def test_every_runtime_has_the_features_of_the_run_whatever_other_pooling_was_exported_before(
+    runs, picture, tmp_path, monkeypatch
+):
+    pytest.importorskip("onnxruntime", reason="newfound[onnx] is not installed")
+    monkeypatch.setenv("NEWFOUND_CACHE", str(tmp_path))  # none is exported yet
+    images = [picture(kind, 9) for kind in range(3)]
+    for runtime in ("onnx", "auto"):
+        for folder in runs.values():
+            ours, theirs = (load(folder, runtime=name).encoder.features(images) for name in ("torch", runtime))
+            np.testing.assert_allclose(theirs, ours, atol=1e-4)
+
+
+def test_an_export_is_for_the_pooling_it_was_made_with_and_no_other(runs, picture, tmp_path):
+    pytest.importorskip("onnxruntime", reason="newfound[onnx] is not installed")
+    images = [picture(kind, 9) for kind in range(3)]
+    pooled = load(runs[3])
+    pooled.export(tmp_path / "exported")
+    again = load(runs[3], runtime=tmp_path / "exported")
+    np.testing.assert_allclose(again.encoder.features(images), pooled.encoder.features(images), atol=1e-4)
+    with pytest.raises(SettingsError, match="another run"):
+        load(runs[1], runtime=tmp_path / "exported")
+
+
+def test_an_export_in_8_bits_pools_images_of_which_nothing_is_active_too(runs, picture, tmp_path):
+    pytest.importorskip("onnxruntime", reason="newfound[onnx] is not installed")
+    images = [picture(kind, number) for kind in range(3) for number in range(3)]
+    pooled = load(runs[3])
+    pooled.export(tmp_path, int8=images)
+    cosines = _features(load(runs[3], runtime=tmp_path), images) * _features(pooled, images)
+    assert cosines.sum(axis=1).min() > 0.9
+
+
+def _features(run, images) -> np.ndarray:
+    run.encoder.read_with(None)
+    return run.encoder.features(images)
 
 
 def test_a_run_keeps_its_pooling_and_one_of_before_has_the_backbones_own(pictures, picture, tmp_path):

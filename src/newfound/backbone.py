@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from newfound import _class_token
 from newfound import weights as weight_sources
 from newfound._chain import execution, head_parameters, probe
+from newfound._identity import Identity
 from newfound._memory import keep_large_allocations
 from newfound.errors import SettingsError
 from newfound.pooling import set_pooling
@@ -150,6 +151,13 @@ class Backbone(nn.Module):
     def trunk_hash(self) -> str:
         return weight_sources.tensors_hash(sorted(self.trunk_state().items()))
 
+    def identity(self) -> Identity:
+        """What features depend on, the tail's tensors apart."""
+        return Identity(
+            name=self.name, tune_blocks=self.tune_blocks, weights=self.weights, image_size=self.spec.size,
+            crop_pct=self.spec.crop_pct, pooling=self.pooling, trunk_hash=self.trunk_hash(), split=self.split,
+        )  # fmt: skip
+
 
 def create(
     name: str = DEFAULT,
@@ -220,7 +228,7 @@ def create(
     )
     set_pooling(model.eval(), pooling, spec.size, name)
     return Backbone(
-        name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained", pooling=pooling
+        name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained", pooling=float(pooling)
     )  # fmt: skip
 
 

@@ -54,7 +54,8 @@ class Encoder:
         self.dimension = backbone.dim
         self._read: Callable[[Tensor], Tensor] | None = None
         self._side_by_side = SideBySide()
-        self._identity = (backbone.name, backbone.trunk_hash(), backbone.tune_blocks, backbone.split)
+        self.identity = backbone.identity()
+        self._identity = self.identity.of_tokens()
 
     @property
     def device(self) -> torch.device:

@@ -19,6 +19,7 @@ from newfound import backbone as backbone_models
 from newfound import presets
 from newfound._arguments import a_path, power_of_mean, whole, whole_or_none
 from newfound._few_images import suited
+from newfound._identity import Identity
 from newfound._scenes import with_settings
 from newfound.backbone_defaults import best_input, best_pooling
 from newfound.cache import TokenCache
@@ -144,7 +145,7 @@ def fit(
         labelled, skipped = readable(labelled, encoder, fabric, reporter)
         resolved = suited(resolved, labelled, asked=settings, say=reporter.say)
         config = _config(
-            method, presets.label(preset, short=short), resolved, model, seed, precision, labelled, skipped
+            method, presets.label(preset, short=short), resolved, encoder.identity, seed, precision, labelled, skipped
         )
         check_agreement(config | {"data": config["data"]["hash"], "backbone": config["backbone"]["trunk_hash"]}, fabric)
         checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
@@ -162,7 +163,7 @@ def fit(
 
 
 def _config(
-    method: str, preset: str, resolved: Settings, model: backbone_models.Backbone, seed: int, precision: str,
+    method: str, preset: str, resolved: Settings, identity: Identity, seed: int, precision: str,
     labelled: LabelledImages, skipped: list[tuple[str, str]],
 ) -> dict[str, Any]:  # fmt: skip
     """What a run is made from."""
@@ -172,11 +173,7 @@ def _config(
         "method": method,
         "preset": preset,
         "settings": dataclasses.asdict(resolved),
-        "backbone": {
-            "name": model.name, "tune_blocks": model.tune_blocks, "weights": model.weights,
-            "image_size": model.spec.size, "crop_pct": model.spec.crop_pct, "pooling": model.pooling,
-            "trunk_hash": model.trunk_hash(), "split": model.split,
-        },
+        "backbone": dataclasses.asdict(identity),
         "seed": seed,
         "precision": precision,
         "data": {
