@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timm.layers import SelectAdaptivePool2d
 
-from newfound import backbone, fit, load
+from newfound import backbone, fit, fitting, load
 from newfound._identity import Identity
+from newfound.distributed import check_agreement
 from newfound.errors import JournalError, SettingsError
 from newfound.pooling import GeneralizedMean, set_pooling
 
@@ -191,6 +193,35 @@ def test_an_export_in_8_bits_pools_images_of_which_nothing_is_active_too(runs, p
     pooled.export(tmp_path, int8=images)
     cosines = _features(load(runs[3], runtime=tmp_path), images) * _features(pooled, images)
     assert cosines.sum(axis=1).min() > 0.9
+
+
+def test_processes_that_pool_or_see_differently_do_not_train_together(monkeypatch, pictures):
+    class First:
+        """What the first process of a training has told."""
+
+        global_rank = 1
+
+        def broadcast(self, _):
+            return told
+
+    shared = []
+    monkeypatch.setattr(fitting, "check_agreement", lambda values, _: shared.append(values))
+    for options in ({}, {"pooling": 1}, {"image_size": 96}):
+        learnt(pictures, **{"pooling": 3} | options)
+    told, *others = shared
+    check_agreement(dict(told), First())
+    for other in others:
+        with pytest.raises(SettingsError, match="differs from the first one in backbone"):
+            check_agreement(other, First())
+
+
+def test_processes_agree_whose_weights_lie_in_different_places(tiny_weights, pictures, monkeypatch, tmp_path):
+    shared = []
+    monkeypatch.setattr(fitting, "check_agreement", lambda values, _: shared.append(values))
+    there = shutil.copy(tiny_weights(RECTIFIED), tmp_path / "there.safetensors")
+    for weights in (tiny_weights(RECTIFIED), str(there)):
+        learnt(pictures, 3, weights=weights)
+    assert shared[0]["backbone"] == shared[1]["backbone"]
 
 
 def _features(run, images) -> np.ndarray:

@@ -147,7 +147,9 @@ def fit(
         config = _config(
             method, presets.label(preset, short=short), resolved, encoder.identity, seed, precision, labelled, skipped
         )
-        check_agreement(config | {"data": config["data"]["hash"], "backbone": config["backbone"]["trunk_hash"]}, fabric)
+        # Weights may lie elsewhere on another machine; what they are, their hash says.
+        alike = config | {"data": config["data"]["hash"], "backbone": config["backbone"] | {"weights": ""}}
+        check_agreement(alike, fabric)
         checkpoint = Checkpoint(folder, {k: v for k, v in config.items() if k != "newfound"}) if folder else None
         if checkpoint and fabric.is_global_zero and checkpoint.check():
             reporter.say(f"{folder} holds an interrupted training: going on from its last epoch")
