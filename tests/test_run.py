@@ -216,6 +216,20 @@ def test_a_config_with_a_value_that_cannot_be_is_refused_as_such(run_folder, whe
         nf.load(run_folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("pooling", value) for value in ("3", None, [3], True, 0.5, 101, float("nan"))), ("image_size", "64"),
+        ("crop_pct", "whole"), ("tune_blocks", None), ("weights", 3), ("trunk_hash", None), ("name", ["resnet10t"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_config_says_of_the_backbone_and_cannot_be_is_named_with_its_file(run_folder, name, value):
+    edit_config(run_folder, lambda config: config["backbone"].__setitem__(name, value))
+    with pytest.raises(RunError, match=rf"config\.json is damaged: the '{name}' of its backbone is"):
+        nf.load(run_folder)
+
+
 def test_a_run_made_by_a_newer_version_says_so(run_folder):
     edit_config(run_folder, lambda config: config.update(format=FORMAT + 1, newfound="9.0.0"))
     with pytest.raises(RunError, match=rf"newfound 9\.0\.0 in format {FORMAT + 1}.*Update newfound"):

@@ -25,7 +25,18 @@ from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsE
 from newfound.features import Encoder
 from newfound.method import Method, get_method
 from newfound.run import Run
-from newfound.run_files import CHECKED, FIELDS, KNOWN, KNOWN_1, check_version, field_of, file_hash, read_csv, read_json
+from newfound.run_files import (
+    CHECKED,
+    FIELDS,
+    KNOWN,
+    KNOWN_1,
+    check_version,
+    field_of,
+    file_hash,
+    read_backbone,
+    read_csv,
+    read_json,
+)
 from newfound.views import Views
 
 _ON_PYTORCH = ("torch", "auto")  # runtimes
@@ -164,35 +175,32 @@ def _restore_method(folder: Path, config: dict[str, Any], tensors: dict[str, Any
 def _restore_backbone(
     folder: Path, config: dict[str, Any], tensors: dict[str, Any], where: str | None
 ) -> backbone_models.Backbone:
-    described = config["backbone"]
-    for name in ("name", "tune_blocks", "weights", "image_size", "trunk_hash"):
-        if name not in described:
-            raise RunError(f"{folder / 'config.json'} is damaged: its backbone has no {name!r}.")
-    source = weight_sources.RANDOM if config["bundle"] else where or described["weights"]
+    told = read_backbone(folder, config)
+    source = weight_sources.RANDOM if config["bundle"] else where or told.weights
     backbone = backbone_models.create(
-        described["name"],
-        tune_blocks=described["tune_blocks"],
+        told.name,
+        tune_blocks=told.tune_blocks,
         weights=None if source == "pretrained" else source,
-        image_size=described["image_size"],
-        crop_pct=described.get("crop_pct"),  # the model's own before format 5
-        pooling=described.get("pooling", 1.0),  # and so before format 6
+        image_size=told.image_size,
+        crop_pct=told.crop_pct,
+        pooling=told.pooling,
     )
     parts = ("trunk.", "tail.") if config["bundle"] else ("tail.",)
     state = {k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(parts)}
     wanted = set(backbone.model.state_dict() if config["bundle"] else backbone.tail_state())
     if not wanted <= set(state):
         missing = counted(len(wanted - set(state)), "tensor is", "tensors are")
-        raise RunError(f"{folder} does not fit {described['name']}: {missing} missing.")
+        raise RunError(f"{folder} does not fit {told.name}: {missing} missing.")
     try:
         backbone.model.load_state_dict(state, strict=False)
     except RuntimeError as error:
-        raise RunError(f"the weights in {folder} do not fit {described['name']} of this timm: {error}") from error
-    if backbone.trunk_hash() != described["trunk_hash"]:
+        raise RunError(f"the weights in {folder} do not fit {told.name} of this timm: {error}") from error
+    if backbone.trunk_hash() != told.trunk_hash:
         raise RunError(
-            f"{folder} was trained on another trunk of {described['name']} than the one found here "
+            f"{folder} was trained on another trunk of {told.name} than the one found here "
             f"(weights: {source}). Give the right file with weights=PATH, or save runs with bundle=True (--bundle)."
         )
-    backbone.weights = described["weights"]
+    backbone.weights = told.weights
     return backbone
 
 

@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import newfound
+from newfound._arguments import is_power_of_mean, is_whole
+from newfound._identity import Identity
 from newfound.errors import RunError, SettingsError
 from newfound.files import put_in_place
 
@@ -34,6 +36,7 @@ KNOWN, KNOWN_1 = "known.safetensors", "prototypes.safetensors"
 CHECKED = ("classes.json", "model.safetensors", KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")
 FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
+_ADDED = {"crop_pct": None, "pooling": 1.0}  # to what a run says of its backbone, with the formats 5 and 6
 
 
 def check_apart(out: str | os.PathLike[str] | None, source: str) -> None:
@@ -105,6 +108,33 @@ def field_of(folder: Path, config: dict[str, Any], name: str) -> Any:
     if not isinstance(config, dict) or name not in config:
         raise RunError(f"{folder / 'config.json'} has no {name!r}: it is damaged or not newfound's.")
     return config[name]
+
+
+def read_backbone(folder: Path, config: dict[str, Any]) -> Identity:
+    """What a run says of its backbone. Raises RunError if that cannot be."""
+    file, described = folder / "config.json", _ADDED | field_of(folder, config, "backbone")
+    for name, sound in _SOUND.items():
+        if name not in described:
+            raise RunError(f"{file} is damaged: its backbone has no {name!r}.")
+        if not sound(described[name]):
+            raise RunError(f"{file} is damaged: the {name!r} of its backbone is {described[name]!r}.")
+    return Identity(**{name: described[name] for name in _SOUND})
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_SOUND: dict[str, Callable[[Any], bool]] = {
+    "name": _is_text,
+    "tune_blocks": is_whole,
+    "weights": _is_text,
+    "image_size": lambda value: value is None or is_whole(value),
+    "crop_pct": lambda value: value is None or (isinstance(value, float) and 0 < value <= 1),
+    "pooling": is_power_of_mean,
+    "trunk_hash": _is_text,
+    "split": _is_text,
+}
 
 
 def read_json(path: Path) -> Any:
