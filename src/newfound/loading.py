@@ -25,18 +25,7 @@ from newfound.errors import MissingFileError, NewfoundError, RunError, SettingsE
 from newfound.features import Encoder
 from newfound.method import Method, get_method
 from newfound.run import Run
-from newfound.run_files import (
-    CHECKED,
-    FIELDS,
-    KNOWN,
-    KNOWN_1,
-    check_version,
-    field_of,
-    file_hash,
-    read_backbone,
-    read_csv,
-    read_json,
-)
+from newfound.run_files import CHECKED, KNOWN, KNOWN_1, file_hash, read_backbone, read_config, read_csv, read_json
 from newfound.views import Views
 
 _ON_PYTORCH = ("torch", "auto")  # runtimes
@@ -126,11 +115,7 @@ def _read_checked(folder: Path) -> tuple[dict[str, Any], list[str], dict[str, np
 
     Raises RunError.
     """
-    config = read_json(folder / "config.json")
-    check_version(folder, config)
-    for name, kind in FIELDS.items():
-        if not isinstance(field_of(folder, config, name), kind):
-            raise RunError(f"{folder / 'config.json'} is damaged: {name!r} is not a {kind.__name__}.")
+    config = read_config(folder)
     known = KNOWN_1 if config["format"] == 1 else KNOWN
     for name in (known if name == KNOWN else name for name in CHECKED):
         if not (folder / name).is_file():

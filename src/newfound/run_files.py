@@ -35,7 +35,7 @@ FORMAT = 6
 KNOWN, KNOWN_1 = "known.safetensors", "prototypes.safetensors"
 CHECKED = ("classes.json", "model.safetensors", KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")
-FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
+_FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
 _ADDED = {"crop_pct": None, "pooling": 1.0}  # to what a run says of its backbone, with the formats 5 and 6
 
 
@@ -101,6 +101,16 @@ def check_version(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} was written by newfound {config.get('newfound', '?')} in format {found}; this is newfound "
             f"{newfound.__version__}, which reads up to format {FORMAT}. Update newfound."
         )
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A run's configuration, whose fields are of their kinds. Raises RunError if they are not, or it is newer."""
+    config: dict[str, Any] = read_json(folder / "config.json")
+    check_version(folder, config)
+    for name, kind in _FIELDS.items():
+        if not isinstance(field_of(folder, config, name), kind):
+            raise RunError(f"{folder / 'config.json'} is damaged: {name!r} is not a {kind.__name__}.")
+    return config
 
 
 def field_of(folder: Path, config: dict[str, Any], name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -110,7 +109,10 @@ def train(
     command on each, by torchrun or with MASTER_ADDR, MASTER_PORT and NODE_RANK.
 
     With --continue, what was promoted in a run's journal is learnt too, from the
-    journal's own images; method, preset and backbone are that run's unless given.
+    journal's own images. Method, preset and backbone are that run's unless given,
+    and so are the blocks that learn, input size and pooling, but for another
+    backbone; size and pooling but for another preset, too. All else, such as
+    --weights and --set, is as the command says.
 
     A training that was interrupted goes on when the same command is given
     again. Images that cannot be read are left out and listed in
@@ -120,7 +122,6 @@ def train(
 
     from newfound._oddities import oddities
     from newfound.backbone import DEFAULT
-    from newfound.backbone_defaults import own_size
     from newfound.cli._settings import parse_settings
     from newfound.datasets import load_dataset
     from newfound.fitting import fit
@@ -130,8 +131,7 @@ def train(
     if continues is not None:
         before = _asked_before(ctx, continues)
         method, preset, backbone = (before[name] for name in ("method", "preset", "backbone"))
-        tune_blocks, image_size = before["tune_blocks"], before["image_size"] or own_size(backbone)
-        pooling = before["pooling"]
+        tune_blocks, image_size, pooling = (before[name] for name in ("tune_blocks", "image_size", "pooling"))
         learnt = _with_promoted(data, continues, journal)
     if weights is not None and (file := Path(weights).expanduser()).is_file():
         weights = str(file.absolute())  # the run must find it from any folder
@@ -163,20 +163,25 @@ def train(
 
 
 def _asked_before(ctx: typer.Context, run: Path) -> dict[str, Any]:
-    """What a run was trained with, where the command does not say otherwise."""
-    from newfound.errors import MissingFileError, RunError
+    """What a run was trained with, where the command does not say otherwise, nor makes it another's."""
+    from newfound.backbone_defaults import own_size
+    from newfound.errors import MissingFileError
+    from newfound.run_files import read_backbone, read_config
 
-    try:
-        config = json.loads((run / "config.json").read_text(encoding="utf-8"))
-        before = {"method": config["method"], "preset": config["preset"].removesuffix(" (short)")}
-        before["backbone"] = config["backbone"]["name"]
-        before |= {name: config["backbone"][name] for name in ("tune_blocks", "image_size")}
-        before["pooling"] = config["backbone"].get("pooling", 1.0)
-    except FileNotFoundError:
-        raise MissingFileError(f"there is no run in {run} to continue.") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{run / 'config.json'} cannot be read: {error}.") from error
-    given = (name for name in before if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE"))
+    if not (run / "config.json").is_file():
+        raise MissingFileError(f"there is no run in {run} to continue.")
+    config = read_config(run)
+    told = read_backbone(run, config)
+    before = {
+        "method": config["method"], "preset": config["preset"].removesuffix(" (short)"), "backbone": told.name,
+        "tune_blocks": told.tune_blocks, "image_size": told.image_size or own_size(told.name), "pooling": told.pooling,
+    }  # fmt: skip
+    given = {name for name in before if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")}
+    other = {name for name in given if ctx.params[name] != before[name]}
+    if "backbone" in other:  # what suits one, or can be done with it, need not suit another
+        given |= {"tune_blocks", "image_size", "pooling"}
+    if "preset" in other:  # a preset says how images are shown and features pooled: the paper's, as in the paper
+        given |= {"image_size", "pooling"}
     return before | {name: ctx.params[name] for name in given}
 
 
