@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from newfound.benchmarks import speed_history
 from newfound.benchmarks._timing import SpeedRow
 from newfound.benchmarks.cells import commit
 from newfound.benchmarks.speed_history import FILE, SpeedHistory, machine, table, verdict
@@ -46,6 +47,19 @@ def test_a_stage_is_slower_only_where_the_ranges_do_not_touch(tmp_path, before, 
 def test_a_stage_that_another_processor_measured_before_is_neither_slower_nor_faster(tmp_path):
     kept = SpeedHistory(tmp_path).keep(row(1.0)) | {"machine": "Abacus 3000, 1 cores, torch 0.1, 1 threads"}
     assert verdict(row(5.0), kept) == f"1.00 on Abacus 3000 at {commit()}"
+
+
+def test_a_row_is_compared_with_the_newest_of_its_own_processor_though_others_came_later(tmp_path, monkeypatch):
+    history = SpeedHistory(tmp_path)
+    history.keep(row(0.5))
+    history.keep(row(2.0))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(speed_history, "_processor", lambda: "Abacus 3000")
+        history.keep(row(1.0))
+        history.keep(row(3.0, stage="score"))
+    assert verdict(row(1.0), history.before()["observe"]).startswith("slower")
+    assert "on Abacus 3000" in verdict(row(1.0, stage="score"), history.before()["score"])
+    assert history.latest()["observe"]["ratio"] == 1.0, "what a table shows"
 
 
 def test_the_first_measurement_has_nothing_to_be_compared_with():

@@ -35,6 +35,11 @@ class SpeedHistory:
         """The newest measurement of every stage."""
         return {kept["stage"]: kept for kept in read_lines(self.path, "stage")}
 
+    def before(self) -> dict[str, Kept]:
+        """What to compare with here: the newest of every stage on this kind of processor; if there is none, on any."""
+        here = (kept for kept in read_lines(self.path, "stage") if _processor_of(kept) == _processor())
+        return self.latest() | {kept["stage"]: kept for kept in here}
+
     def keep(self, row: SpeedRow) -> Kept:
         """Append a row with the commit, the time and the machine. Raises DataError if it cannot be written."""
         kept = row.as_dict() | {"commit": commit(), "time": time.strftime("%Y-%m-%d"), "machine": machine()}

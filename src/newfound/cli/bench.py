@@ -82,7 +82,7 @@ def speed(
     from newfound.benchmarks.speed_history import SpeedHistory, verdict
 
     history = SpeedHistory(out) if out is not None else None
-    before = history.latest() if history else {}
+    before = history.before() if history else {}
     limits = measure() if (hardware if hardware is not None else not only) else []
     rows = run_speed(only or None, watcher(), keep=history.keep if history else None)
     if as_json:
