@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from newfound.errors import SettingsError
 
 _MOST = 2**63 - 1  # what databases and arrays can count
-_MOST_POWER = 100  # of a mean, which is near the maximum by then
 
 
 def whole(value: Any, name: str, least: int = 0) -> int:
@@ -28,22 +27,6 @@ def whole_or_none(value: Any, name: str, least: int = 0) -> int | None:
 def is_whole(value: Any) -> bool:
     """Whether this is a whole number; True and False are none."""
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def power_of_mean(value: Any, name: str) -> float:
-    """The power of a mean. Raises SettingsError for anything else."""
-    if not is_power_of_mean(value):
-        raise SettingsError(
-            f"{name} is {value!r}; give the power of a mean: a number from 1 (the backbone's own pooling) "
-            f"to {_MOST_POWER}."
-        )
-    return float(value)
-
-
-def is_power_of_mean(value: Any) -> bool:
-    """Whether this is the power of a mean; True and False are none."""
-    number: Any = value  # what mypy knows of Real cannot be compared with a whole number
-    return isinstance(value, Real) and not isinstance(value, bool) and 1 <= number <= _MOST_POWER
 
 
 def a_path(value: str | os.PathLike[str], name: str) -> Path:

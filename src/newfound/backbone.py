@@ -23,7 +23,6 @@ from newfound._chain import execution, head_parameters, probe
 from newfound._identity import Identity
 from newfound._memory import keep_large_allocations
 from newfound.errors import SettingsError
-from newfound.pooling import set_pooling
 
 DEFAULT = "tf_efficientnet_lite0"
 FIRST_CLASS = {
@@ -59,11 +58,9 @@ class Backbone(nn.Module):
     pixels, the tail is the whole model with all but its last layers frozen, and caching saves only the decoding.
     """
 
-    def __init__(
-        self, name: str, model: nn.Module, spec: InputSpec, *, tune_blocks: int, weights: str, pooling: float = 1.0
-    ) -> None:
+    def __init__(self, name: str, model: nn.Module, spec: InputSpec, *, tune_blocks: int, weights: str) -> None:
         super().__init__()
-        self.name, self.spec, self.weights, self.pooling = name, spec, weights, pooling
+        self.name, self.spec, self.weights = name, spec, weights
         self.model: Any = model  # timm's models share forward_features and forward_head, but no type
         self.tune_blocks = tune_blocks
         self._stop = threading.local()
@@ -155,7 +152,7 @@ class Backbone(nn.Module):
         """What features depend on, the tail's tensors apart."""
         return Identity(
             name=self.name, tune_blocks=self.tune_blocks, weights=self.weights, image_size=self.spec.size,
-            crop_pct=self.spec.crop_pct, pooling=self.pooling, trunk_hash=self.trunk_hash(), split=self.split,
+            crop_pct=self.spec.crop_pct, trunk_hash=self.trunk_hash(), split=self.split,
         )  # fmt: skip
 
 
@@ -166,7 +163,6 @@ def create(
     weights: str | None = None,
     image_size: int | None = None,
     crop_pct: float | None = None,
-    pooling: float = 1.0,
 ) -> Backbone:
     """A backbone by its timm name.
 
@@ -177,10 +173,9 @@ def create(
             "random".
         image_size: another input size than the model's own; position embeddings are resized by timm.
         crop_pct: another share of an image's shorter side that is seen than the model's own.
-        pooling: the power of the mean that makes a feature of a CNN's activations; 1 is the model's own pooling.
 
     Raises:
-        SettingsError: no such model, or not one that gives features or can be pooled so.
+        SettingsError: no such model, or not one that gives features.
         WeightsError: the weights cannot be had or do not fit.
     """
     import timm
@@ -226,10 +221,7 @@ def create(
         interpolation=config["interpolation"],
         crop_pct=float(crop_pct or config["crop_pct"]),
     )
-    set_pooling(model.eval(), pooling, spec.size, name)
-    return Backbone(
-        name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained", pooling=float(pooling)
-    )  # fmt: skip
+    return Backbone(name, model.eval(), spec, tune_blocks=tune_blocks, weights=weights or "pretrained")
 
 
 def check_name(name: str) -> None:

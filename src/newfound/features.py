@@ -54,8 +54,7 @@ class Encoder:
         self.dimension = backbone.dim
         self._read: Callable[[Tensor], Tensor] | None = None
         self._side_by_side = SideBySide()
-        self.identity = backbone.identity()
-        self._identity = self.identity.of_tokens()
+        self._identity = (backbone.name, backbone.trunk_hash(), backbone.tune_blocks, backbone.split)
 
     @property
     def device(self) -> torch.device:

@@ -17,17 +17,17 @@ from torch import Tensor
 import newfound
 from newfound import backbone as backbone_models
 from newfound import presets
-from newfound._arguments import a_path, power_of_mean, whole, whole_or_none
+from newfound._arguments import a_path, whole, whole_or_none
 from newfound._few_images import suited
 from newfound._identity import Identity
 from newfound._scenes import with_settings
-from newfound.backbone_defaults import best_input, best_pooling
 from newfound.cache import TokenCache
 from newfound.checkpoints import Checkpoint
 from newfound.datasets import LabelledImages, check_trainable, load_dataset
 from newfound.distributed import check_agreement, divide
 from newfound.errors import RunError, SettingsError
 from newfound.features import Encoder
+from newfound.image_size import best_input
 from newfound.images import contents_hash
 from newfound.launching import make_fabric, together
 from newfound.logs import TensorBoardLog
@@ -57,7 +57,6 @@ def fit(
     weights: str | None = None,
     tune_blocks: int = 1,
     image_size: int | None = None,
-    pooling: float | None = None,
     bundle: bool = False,
     overwrite: bool = False,
     cache: str | os.PathLike[str] | None = None,
@@ -85,9 +84,6 @@ def fit(
         tune_blocks: how many of the backbone's last blocks learn.
         image_size: the input size in pixels. None is what the backbone was trained at; with the default preset the
             default backbone is shown images at 320, if they are not small.
-        pooling: the power of the mean that makes a feature of a CNN's activations: 1 is the backbone's own pooling,
-            with higher ones the largest activations count more. None is 1; with the default preset the default
-            backbone has 3.
         bundle: put the trunk's weights into the run too.
         overwrite: replace a run, or another unfinished training, in `out`.
         cache: the folder of the trunk's cached outputs (default: NEWFOUND_CACHE or ~/.cache/newfound).
@@ -112,8 +108,6 @@ def fit(
     whole(seed, "seed")
     whole(tune_blocks, "tune_blocks", 1)
     whole_or_none(image_size, "image_size", 1)
-    if pooling is not None:
-        power_of_mean(pooling, "pooling")
     folder = None if out is None else a_path(out, "out")
     if short is None:
         short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
@@ -129,9 +123,8 @@ def fit(
     check_apart(out, labelled.source)
     with together(fabric), ExitStack() as holding:
         size, crop = best_input(backbone, image_size, preset=preset, images=labelled.items)
-        power = best_pooling(backbone, preset=preset) if pooling is None else float(pooling)
         model = backbone_models.create(
-            backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop, pooling=power
+            backbone, tune_blocks=tune_blocks, weights=weights, image_size=size, crop_pct=crop
         )  # fmt: skip
         model.to(fabric.device)
         # Not before there is something to learn from, and with: a slip shall not cost the run that is there.
@@ -145,7 +138,7 @@ def fit(
         labelled, skipped = readable(labelled, encoder, fabric, reporter)
         resolved = suited(resolved, labelled, asked=settings, say=reporter.say)
         config = _config(
-            method, presets.label(preset, short=short), resolved, encoder.identity, seed, precision, labelled, skipped
+            method, presets.label(preset, short=short), resolved, model.identity(), seed, precision, labelled, skipped
         )
         # Weights may lie elsewhere on another machine; what they are, their hash says.
         alike = config | {"data": config["data"]["hash"], "backbone": config["backbone"] | {"weights": ""}}

@@ -168,7 +168,6 @@ def _restore_backbone(
         weights=None if source == "pretrained" else source,
         image_size=told.image_size,
         crop_pct=told.crop_pct,
-        pooling=told.pooling,
     )
     parts = ("trunk.", "tail.") if config["bundle"] else ("tail.",)
     state = {k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(parts)}

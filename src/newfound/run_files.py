@@ -24,19 +24,19 @@ from pathlib import Path
 from typing import Any
 
 import newfound
-from newfound._arguments import is_power_of_mean, is_whole
+from newfound._arguments import is_whole
 from newfound._identity import Identity
 from newfound.errors import RunError, SettingsError
 from newfound.files import put_in_place
 
 # 1 had prototypes only, in a file of another name; 2 did not weigh evidence; 3 took features as they are; 4 had the
-# model's own crop; 5 its own pooling
-FORMAT = 6
+# model's own crop
+FORMAT = 5
 KNOWN, KNOWN_1 = "known.safetensors", "prototypes.safetensors"
 CHECKED = ("classes.json", "model.safetensors", KNOWN, "log.csv", "threshold.csv")
 _DICTS = ("files", "backbone", "settings", "threshold")
 _FIELDS: dict[str, type] = dict.fromkeys(_DICTS, dict) | {"bundle": bool, "method": str, "preset": str}
-_ADDED = {"crop_pct": None, "pooling": 1.0}  # to what a run says of its backbone, with the formats 5 and 6
+_ADDED = {"crop_pct": None}  # to what a run says of its backbone, with format 5
 
 
 def check_apart(out: str | os.PathLike[str] | None, source: str) -> None:
@@ -141,7 +141,6 @@ _SOUND: dict[str, Callable[[Any], bool]] = {
     "weights": _is_text,
     "image_size": lambda value: value is None or is_whole(value),
     "crop_pct": lambda value: value is None or (isinstance(value, float) and 0 < value <= 1),
-    "pooling": is_power_of_mean,
     "trunk_hash": _is_text,
     "split": _is_text,
 }

@@ -115,48 +115,35 @@ def test_folders_that_may_not_be_the_classes_are_told_before_anything_is_learnt(
 
 
 @pytest.fixture(scope="module")
-def pooled(invoke, labelled, tmp_path_factory):
-    """A run of a backbone that pools with a power, and of which two blocks learn."""
-    out = tmp_path_factory.mktemp("pooled") / "run"
+def small(invoke, labelled, tmp_path_factory):
+    """A run of a backbone that is shown small images, and of which two blocks learn."""
+    out = tmp_path_factory.mktemp("small") / "run"
     words = ("--method", "frozen", "--backbone", "resnet10t", "--weights", "random", "--set", "threshold=0")
-    shown = ("--image-size", "64", "--pooling", "2.5", "--tune-blocks", "2")
-    result = invoke("train", labelled, "--out", out, *words, *shown)
+    result = invoke("train", labelled, "--out", out, *words, "--image-size", "64", "--tune-blocks", "2")
     assert result.exit_code == 0, result.stderr
     return out
 
 
-def test_a_run_pools_with_the_power_that_the_command_gives(pooled):
-    assert newfound.load(pooled).encoder.backbone.pooling == 2.5
-
-
-@pytest.mark.parametrize("power", ["0.5", "101", "nan", "much"])
-def test_what_is_no_power_is_refused_by_the_command(invoke, tmp_path, power):
-    result = invoke("train", "nowhere", "--out", tmp_path / "run", "--pooling", power)
-    assert result.exit_code == 2
-    assert "pooling" in result.stderr
-    assert "Traceback" not in result.output
-
-
 BEFORE = {"method": "frozen", "preset": "default", "backbone": "resnet10t"}
-BEFORE |= {"tune_blocks": 2, "image_size": 64, "pooling": 2.5}
-ANEW = {"image_size": None, "pooling": None}  # as what suits the backbone under the preset
+BEFORE |= {"tune_blocks": 2, "image_size": 64}
+ANEW = {"image_size": None}  # as what suits the backbone under the preset
 
 
 @pytest.mark.parametrize(
     ("words", "changes"),
     [
         ("", {}),
-        ("--pooling 1 --image-size 96 --tune-blocks 3", {"pooling": 1, "image_size": 96, "tune_blocks": 3}),
+        ("--image-size 96 --tune-blocks 3", {"image_size": 96, "tune_blocks": 3}),
         ("--backbone resnet10t --preset default", {}),
         ("--backbone test_vit", {"backbone": "test_vit", "tune_blocks": 1} | ANEW),
         ("--backbone test_vit --image-size 96", {"backbone": "test_vit", "tune_blocks": 1} | ANEW | {"image_size": 96}),
         ("--preset paper", {"preset": "paper"} | ANEW),
-        ("--preset paper --pooling 2", {"preset": "paper"} | ANEW | {"pooling": 2}),
+        ("--preset paper --image-size 96", {"preset": "paper", "image_size": 96}),
         ("--method ltc", {"method": "ltc"}),
     ],
 )
 def test_a_run_is_continued_as_it_was_but_for_what_belongs_to_another_backbone_or_preset(
-    invoke, labelled, pooled, tmp_path, monkeypatch, words, changes
+    invoke, labelled, small, tmp_path, monkeypatch, words, changes
 ):
     asked = {}
 
@@ -167,16 +154,17 @@ def test_a_run_is_continued_as_it_was_but_for_what_belongs_to_another_backbone_o
 
     monkeypatch.setattr("newfound.fitting.fit", fit)
     monkeypatch.setattr("newfound.cli.train._with_promoted", lambda data, *_: data)
-    result = invoke("train", labelled, "--out", tmp_path / "run", "--continue", pooled, *words.split())
+    result = invoke("train", labelled, "--out", tmp_path / "run", "--continue", small, *words.split())
     assert "that is enough" in result.stderr
     assert {name: asked[name] for name in BEFORE} == BEFORE | changes
 
 
-def test_a_run_to_continue_that_is_damaged_or_not_there_is_named(invoke, labelled, pooled, tmp_path):
-    config = json.loads((pooled / "config.json").read_text())
-    config["backbone"]["pooling"] = "3"
+def test_a_run_to_continue_that_is_damaged_or_not_there_is_named(invoke, labelled, small, tmp_path):
+    config = json.loads((small / "config.json").read_text())
+    config["backbone"]["image_size"] = "64"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    for folder, says in ((tmp_path, "config.json is damaged: the 'pooling'"), (tmp_path / "none", "there is no run")):
+    damaged = "config.json is damaged: the 'image_size'"
+    for folder, says in ((tmp_path, damaged), (tmp_path / "none", "there is no run")):
         result = invoke("train", labelled, "--out", tmp_path / "run", "--continue", folder)
         assert result.exit_code == 1
         assert says in result.stderr

@@ -23,7 +23,6 @@ import newfound
 from newfound import presets
 from newfound._oddities import copies, oddities
 from newfound.backbone import DEFAULT
-from newfound.backbone_defaults import own_size
 from newfound.benchmarks.creation_time import creation_time
 from newfound.benchmarks.data import own_split, protocol_split
 from newfound.benchmarks.oracle import oracle
@@ -32,6 +31,7 @@ from newfound.benchmarks.studies import Variant
 from newfound.datasets import LabelledImages, item_name, load_dataset
 from newfound.errors import SettingsError, UnfinishedError, WeightsError
 from newfound.fitting import fit
+from newfound.image_size import own_size
 from newfound.images import content_hash
 from newfound.loading import load
 from newfound.method import Settings, get_method
@@ -57,7 +57,6 @@ class Setup:
         weights: a local file for the backbone, if its own cannot be had.
         check: whether sizes that are not the data set's are an error.
         image_size: the input size in pixels; None for what the backbone was trained at, as in the paper.
-        pooling: the power of the mean that makes a CNN's feature; None for the backbone's own pooling.
         pipeline: of Stable Diffusion, for the cells that create with it, if the usual one cannot be had: a local folder
             or an id of the model hub.
     """
@@ -72,7 +71,6 @@ class Setup:
     known: str | None = None
     check: bool = True
     image_size: int | None = None
-    pooling: float | None = None
     pipeline: str | None = None
 
     def __post_init__(self) -> None:
@@ -176,9 +174,7 @@ class Cell:
     def identity(self) -> dict[str, Any]:
         """All that the result depends on but the code; cells with equal identities are one."""
         v, s = self.variant, self.setup
-        also = {
-            "image_size": s.image_size, "pooling": s.pooling, "pipeline": s.diffusion if self.pipeline else None,
-        }  # fmt: skip
+        also = {"image_size": s.image_size, "pipeline": s.diffusion if self.pipeline else None}
         return {
             "data": s.about, "backbone": s.backbone, "weights": s.source, "method": v.method,
             "preset": presets.label(v.preset, short=s.short), "settings": self.settings,
@@ -198,8 +194,7 @@ class Cell:
     def command(self) -> str:
         """What trains the same by hand, on the labelled images of `newfound split`."""
         v, s = self.variant, self.setup
-        extra = f" --pooling {s.pooling or 1:g}"
-        extra += f" --weights {shlex.quote(Path(s.weights).name)}" if s.weights else ""
+        extra = f" --weights {shlex.quote(Path(s.weights).name)}" if s.weights else ""
         if self.pipeline:
             place = Path(self.pipeline).name if Path(self.pipeline).is_dir() else self.pipeline
             extra += f" --set {shlex.quote(f'pipeline={place}')}"
@@ -259,7 +254,7 @@ class Cell:
             return load(folder, weights=s.weights)
         trained = partial(
             fit, s.split[0], method=v.method, preset=v.preset, short=s.short, backbone=s.backbone, weights=s.weights,
-            image_size=s.pixels, pooling=s.pooling or 1.0, seed=self.seed, out=folder, reporter=reporter, **settings,
+            image_size=s.pixels, seed=self.seed, out=folder, reporter=reporter, **settings,
         )  # fmt: skip
         try:
             return trained()

@@ -185,5 +185,4 @@ def describe(cell: Cell) -> str:
     data = s.about["protocol"] + (f" (class seed {s.class_seed})" if s.class_seed is not None else "")
     settings = "".join(f", {name}={value}" for name, value in cell.settings.items())
     size = f" at {s.image_size} pixels" if s.image_size else ""
-    size += f", pooling {s.pooling:g}" if s.pooling else ""
     return f"{data}, {s.backbone}{size}: {v.method}, {v.preset}{settings}, seed {cell.seed}"

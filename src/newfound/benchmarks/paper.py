@@ -166,7 +166,7 @@ def beside(table: str, result: Result) -> Published | None:
         SettingsError: the result is of a method, preset or setting that there no longer is.
     """
     data, method = result["data"], result["method"]
-    if data["class_seed"] is not None or result["weights"] != "pretrained" or {"image_size", "pooling"} & result.keys():
+    if data["class_seed"] is not None or result["weights"] != "pretrained" or "image_size" in result:
         return None
     preset = result["preset"].removesuffix(" (short)")
     changes = {name: value for name, value in result["settings"].items() if _matters(name, value)}

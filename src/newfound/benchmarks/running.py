@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from newfound.backbone import check_name
-from newfound.backbone_defaults import own_size
 from newfound.benchmarks import study_figures
 from newfound.benchmarks.cells import Cell, Setup, digest
 from newfound.benchmarks.cost import Estimate
@@ -30,6 +29,7 @@ from newfound.benchmarks.studies import STUDIES, Choice, Line, Study
 from newfound.benchmarks.tables import Table
 from newfound.errors import DataError, SettingsError
 from newfound.files import write_text
+from newfound.image_size import own_size
 from newfound.progress import Reporter
 
 _KNOWN = "known.json"
@@ -235,7 +235,6 @@ def _cell(line: Line, seed: int, setup: Setup) -> Cell:
     if (variant.method, variant.preset) == ("ltc", "paper") and setup.protocol in _LOWER_START:
         variant = replace(variant, settings={"tau_init": 0.6} | variant.settings)
     setup = replace(setup, backbone=line.backbone) if line.backbone else setup
-    setup = replace(setup, pooling=line.pooling)
     if line.image_size:  # what the backbone was trained at is the size of every other study
         own = line.image_size == own_size(setup.backbone)
         setup = replace(setup, image_size=None if own else line.image_size)

@@ -49,11 +49,6 @@ def train(
         typer.Option(min=32, metavar="N", help="Input size in pixels: 224 takes half the time of 320, and sees less.",
                      show_default="the backbone's own; by default 320", rich_help_panel=_MODEL),
     ] = None,
-    pooling: Annotated[
-        float | None,
-        typer.Option(min=1, max=100, metavar="P", help="Power of the mean that makes a CNN's feature; 1 is the "
-                     "backbone's own pooling.", show_default="1; by default 3", rich_help_panel=_MODEL),
-    ] = None,
     preset: Annotated[str, typer.Option(help="default, paper or released.", rich_help_panel=_LEARNING)] = "default",
     short: Annotated[
         bool | None,
@@ -110,9 +105,9 @@ def train(
 
     With --continue, what was promoted in a run's journal is learnt too, from the
     journal's own images. Method, preset and backbone are that run's unless given,
-    and so are the blocks that learn, input size and pooling, but for another
-    backbone; size and pooling but for another preset, too. All else, such as
-    --weights and --set, is as the command says.
+    and so are the blocks that learn and the input size, but for another backbone;
+    the size but for another preset, too. All else, such as --weights and --set, is
+    as the command says.
 
     A training that was interrupted goes on when the same command is given
     again. Images that cannot be read are left out and listed in
@@ -131,7 +126,7 @@ def train(
     if continues is not None:
         before = _asked_before(ctx, continues)
         method, preset, backbone = (before[name] for name in ("method", "preset", "backbone"))
-        tune_blocks, image_size, pooling = (before[name] for name in ("tune_blocks", "image_size", "pooling"))
+        tune_blocks, image_size = before["tune_blocks"], before["image_size"]
         learnt = _with_promoted(data, continues, journal)
     if weights is not None and (file := Path(weights).expanduser()).is_file():
         weights = str(file.absolute())  # the run must find it from any folder
@@ -144,10 +139,9 @@ def train(
     try:
         run = fit(
             learnt, method=method, backbone=backbone or DEFAULT, out=out, epochs=epochs, seed=seed, preset=preset,
-            short=short, weights=weights, tune_blocks=tune_blocks, image_size=image_size, pooling=pooling,
-            bundle=bundle, overwrite=overwrite, accelerator=accelerator,
-            devices=int(devices) if devices.isdecimal() else devices, num_nodes=num_nodes, strategy=strategy,
-            precision=precision, reporter=watcher(), **settings,
+            short=short, weights=weights, tune_blocks=tune_blocks, image_size=image_size, bundle=bundle,
+            overwrite=overwrite, accelerator=accelerator, devices=int(devices) if devices.isdecimal() else devices,
+            num_nodes=num_nodes, strategy=strategy, precision=precision, reporter=watcher(), **settings,
         )  # fmt: skip
     except KeyboardInterrupt:
         if leads() and (out / "checkpoint.safetensors").is_file():
@@ -164,8 +158,8 @@ def train(
 
 def _asked_before(ctx: typer.Context, run: Path) -> dict[str, Any]:
     """What a run was trained with, where the command does not say otherwise, nor makes it another's."""
-    from newfound.backbone_defaults import own_size
     from newfound.errors import MissingFileError
+    from newfound.image_size import own_size
     from newfound.run_files import read_backbone, read_config
 
     if not (run / "config.json").is_file():
@@ -174,14 +168,14 @@ def _asked_before(ctx: typer.Context, run: Path) -> dict[str, Any]:
     told = read_backbone(run, config)
     before = {
         "method": config["method"], "preset": config["preset"].removesuffix(" (short)"), "backbone": told.name,
-        "tune_blocks": told.tune_blocks, "image_size": told.image_size or own_size(told.name), "pooling": told.pooling,
+        "tune_blocks": told.tune_blocks, "image_size": told.image_size or own_size(told.name),
     }  # fmt: skip
     given = {name for name in before if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")}
     other = {name for name in given if ctx.params[name] != before[name]}
     if "backbone" in other:  # what suits one, or can be done with it, need not suit another
-        given |= {"tune_blocks", "image_size", "pooling"}
-    if "preset" in other:  # a preset says how images are shown and features pooled: the paper's, as in the paper
-        given |= {"image_size", "pooling"}
+        given |= {"tune_blocks", "image_size"}
+    if "preset" in other:  # a preset says how images are shown: the paper's, as in the paper
+        given.add("image_size")
     return before | {name: ctx.params[name] for name in given}
 
 

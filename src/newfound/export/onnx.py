@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 OPSET = 17  # the first with layer norms; every ONNX Runtime from 1.12 on reads it
 _OPSETS = range(14, 21)  # attention needs 14, and the exporter knows none above 20
-_FORMAT = 1  # raise when the meaning of an export changes
-_CACHED = 2  # and this when that of a file in the cache does; before, a file could be of another pooling than its name
+_FORMAT = 1  # raise when the meaning of a file in the cache changes
 PIXELS, FEATURE = "pixels", "feature"
 # In 8 bits: what takes the time, and what follows it, without which ranges would be those before the activation.
 # With all that ONNX Runtime can quantise, features of the default backbone were further from those of float32.
@@ -48,7 +47,7 @@ class _Whole(nn.Module):
 
 def identity(encoder: Encoder) -> str:
     """32 hex digits that change with the weights, the architecture and the view: with what an export is made from."""
-    about = (_FORMAT, encoder.backbone.name, encoder.views.centre_key(), *encoder.identity.of_features())
+    about = (_FORMAT, encoder.backbone.name, encoder.views.centre_key())
     return tensors_hash([(repr(about), torch.zeros(0)), *sorted(encoder.backbone.model.state_dict().items())])
 
 
@@ -89,7 +88,7 @@ def cached_encoder(encoder: Encoder) -> Path:
         CacheError: the cache cannot be written.
         SettingsError: as `write_encoder`.
     """
-    path = default_folder() / "onnx" / f"{identity(encoder)}-{_CACHED}.onnx"
+    path = default_folder() / "onnx" / f"{identity(encoder)}.onnx"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file():

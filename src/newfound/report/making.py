@@ -28,7 +28,6 @@ def _facts(story: Story) -> list[tuple[str, str]]:
     config = story.run.config
     data, backbone, cut = config["data"], config["backbone"], config["threshold"]
     size = f", {backbone['image_size']} pixels" if backbone["image_size"] else ""
-    size += f", pooled with power {power:g}" if (power := backbone.get("pooling", 1.0)) != 1 else ""
     tuned = f", last {number(backbone['tune_blocks'], 'block')} trained" if config["settings"]["epochs"] else ", frozen"
     taught = f"{number(data['images'], 'image')} of {number(data['classes'], 'class', 'classes')} from {data['source']}"
     if data["skipped"]:

@@ -1,22 +1,16 @@
-"""What suits a backbone best where nobody says otherwise: how large images are shown to it, and how it pools."""
+"""How large images are shown to a backbone."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from newfound.backbone import DEFAULT, check_name
 from newfound.errors import ImageError, MissingFileError
 from newfound.images import open_image
 
-
-class _Best(NamedTuple):
-    size: int  # pixels
-    power: float
-
-
-_MEASURED = {DEFAULT: _Best(320, 3.0)}  # see docs/discovery.md
+_BEST = {DEFAULT: 320}  # pixels; measured, see docs/discovery.md
 _USUAL = 224  # what timm takes where a model does not say
 _LOOKED_AT = 32  # images, to tell how large they are
 
@@ -31,16 +25,9 @@ def best_input(
     Images that are smaller than that gain nothing by it, and the paper's presets have the size of training.
     """
     own = own_size(name)
-    known = _best(name, preset)
-    best = known.size if known else own
+    best = _BEST.get(name.split(".")[0], own) if preset == "default" else own
     size = image_size or (best if best <= own or _usual_side(images) >= own else own)
     return size, 1.0 if size > own else None
-
-
-def best_pooling(name: str, *, preset: str = "default") -> float:
-    """The power of the mean that serves a backbone best; 1 is its own pooling."""
-    known = _best(name, preset)
-    return known.power if known else 1.0
 
 
 def own_size(name: str) -> int:
@@ -50,11 +37,6 @@ def own_size(name: str) -> int:
     check_name(name)
     config = timm.get_pretrained_cfg(name)
     return int(config.input_size[1]) if config else _USUAL
-
-
-def _best(name: str, preset: str) -> _Best | None:
-    """What was measured to serve a backbone best; the paper's presets have what it was trained with."""
-    return _MEASURED.get(name.split(".")[0]) if preset == "default" else None
 
 
 def _usual_side(images: Sequence[Any]) -> float:

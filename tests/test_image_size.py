@@ -1,4 +1,4 @@
-"""How large images are shown to a backbone, and how it pools, if nobody says otherwise."""
+"""How large images are shown to a backbone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from newfound import backbone, fit, load
-from newfound.backbone_defaults import best_input, best_pooling, own_size
 from newfound.errors import SettingsError
+from newfound.image_size import best_input, own_size
 from newfound.views import Views
 
 DINO = "vit_base_patch16_224.dino"
@@ -31,12 +31,6 @@ def test_another_backbone_is_shown_what_it_was_trained_at():
 @pytest.mark.parametrize("name", [backbone.DEFAULT, DINO])
 def test_a_size_that_is_asked_for_is_taken_and_shown_whole_if_it_is_larger_than_that_of_training(name, size, crop):
     assert best_input(name, size) == (size, crop)
-
-
-def test_the_default_preset_pools_the_default_backbone_with_a_power_and_leaves_all_others_as_they_are():
-    assert best_pooling(backbone.DEFAULT) == best_pooling(f"{backbone.DEFAULT}.in1k") == 3
-    assert best_pooling(backbone.DEFAULT, preset="paper") == best_pooling(backbone.DEFAULT, preset="released") == 1
-    assert best_pooling("resnet50") == best_pooling(DINO) == 1
 
 
 def test_a_backbone_that_timm_does_not_have_is_refused_with_one_that_is_near():
@@ -95,26 +89,16 @@ def test_images_that_are_mostly_small_are_not_scaled_beyond_the_size_of_training
     assert best_input(name, images=unreadable + small(1)) == (224, None)
 
 
-def test_the_papers_presets_show_and_pool_what_the_backbone_was_trained_with_and_what_is_asked_for_goes_before_all(
-    monkeypatch,
-):
+def test_the_papers_presets_show_what_the_backbone_was_trained_at(monkeypatch):
     asked = []
 
-    def create(name, *, image_size, crop_pct, pooling, **_):
-        asked.append((name, image_size, crop_pct, pooling))
+    def create(name, *, image_size, crop_pct, **_):
+        asked.append((name, image_size, crop_pct))
         raise SettingsError("that is enough")
 
     monkeypatch.setattr(backbone, "create", create)
-    for options in (
-        {},
-        {"preset": "paper"},
-        {"preset": "released"},
-        {"pooling": 1},
-        {"preset": "paper", "pooling": 2.5},
-    ):
+    for preset in ("default", "paper", "released"):
         with pytest.raises(SettingsError, match="that is enough"):
-            fit((large(6), list("aabbcc")), **options)
+            fit((large(6), list("aabbcc")), preset=preset)
     name = backbone.DEFAULT
-    assert asked == [
-        (name, 320, 1.0, 3), (name, 224, None, 1), (name, 224, None, 1), (name, 320, 1.0, 1), (name, 224, None, 2.5),
-    ]  # fmt: skip
+    assert asked == [(name, 320, 1.0), (name, 224, None), (name, 224, None)]
