@@ -31,7 +31,7 @@ class Mortal:
             if line.endswith("\n"):
                 self.told.append(line)
 
-    def wait_until(self, enough: Callable[[list[str]], bool], seconds: float = 120) -> None:
+    def wait_until(self, enough: Callable[[list[str]], bool], seconds: float = 300) -> None:
         """Wait for what it says. Fails if it ends before that."""
         until = time.monotonic() + seconds
         while not enough(self.told):
