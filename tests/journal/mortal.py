@@ -32,9 +32,9 @@ class Mortal:
                 self.told.append(line)
 
     def wait_until(self, enough: Callable[[list[str]], bool], seconds: float = 300) -> None:
-        """Wait for what it says. Fails if it ends before that."""
-        until = time.monotonic() + seconds
-        while not enough(self.told):
+        """Wait for what it says; asked of each time there is more. Fails if it ends before that."""
+        until, asked = time.monotonic() + seconds, 0
+        while len(self.told) == asked or not enough(self.told[: (asked := len(self.told))]):
             assert self._process.poll() is None, f"it ended: {self._said_of_itself()}"
             assert time.monotonic() < until, f"it has only said {self.told[-3:]}"
             time.sleep(0.01)

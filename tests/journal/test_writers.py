@@ -37,7 +37,7 @@ def killed_again_and_again(
         share = count // (kills + 1)
         before, due = len(told), rng.randint(share // 2, share)
         writer = Mortal("observing.py", where, worker, count, seeds[life] if seeds else 100 * life + worker)
-        writer.wait_until(lambda lines: len(heard(list(lines)).keys() - told.keys()) >= due)  # noqa: B023
+        writer.wait_until(lambda lines: len(heard(lines).keys() - told.keys()) >= due)  # noqa: B023
         time.sleep(rng.uniform(0, _LATER))
         at_work = writer.kill()
         told |= heard(writer.told)
@@ -82,6 +82,7 @@ def test_a_writer_killed_while_one_block_is_committed_and_the_next_decided_on_le
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_four_writers_of_five_thousand_features_killed_at_random_leave_the_ids_of_a_single_process(postgres_journal):
     told, interrupted = run_and_kill(postgres_journal, writers=4, count=5000, kills=3)
     assert interrupted >= 10, "of twelve kills"
