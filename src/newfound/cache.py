@@ -137,7 +137,7 @@ def _read(file: int, size: int) -> np.ndarray:
     """A file's bytes: one call, which is faster than a map for who wants all of them."""
     content = np.empty(size, np.uint8)
     with io.FileIO(file, closefd=False) as reader:
-        if reader.readinto(content) != size:
+        if reader.readinto(content.data) != size:
             raise ValueError("the file has become shorter")
     return content
 
