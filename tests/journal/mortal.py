@@ -35,7 +35,10 @@ class Mortal:
         """Wait for what it says; asked of each time there is more. Fails if it ends before that."""
         until, asked = time.monotonic() + seconds, 0
         while len(self.told) == asked or not enough(self.told[: (asked := len(self.told))]):
-            assert self._process.poll() is None, f"it ended: {self._said_of_itself()}"
+            if self._process.poll() is not None:
+                self._reader.join()
+                assert enough(self.told), f"it ended: {self._said_of_itself()}"
+                return
             assert time.monotonic() < until, f"it has only said {self.told[-3:]}"
             time.sleep(0.01)
 

@@ -70,9 +70,9 @@ def check(where: str, writers: int, count: int, told: dict[int, int]) -> None:
 
 
 def test_writers_that_are_killed_leave_the_ids_of_a_single_process(journal_at):
-    told, interrupted = run_and_kill(journal_at, writers=2, count=400, kills=2)
+    told, interrupted = run_and_kill(journal_at, writers=2, count=800, kills=2)
     assert interrupted >= 3, "of four kills"
-    check(journal_at, 2, 400, told)
+    check(journal_at, 2, 800, told)
 
 
 def test_a_writer_killed_while_one_block_is_committed_and_the_next_decided_on_leaves_the_same_ids(journal_at):
