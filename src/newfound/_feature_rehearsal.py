@@ -16,17 +16,15 @@ from newfound._few_images import by_cosines
 from newfound._scenes import Cast, Scene, judged, shown_classes
 from newfound.discovery import Dictionary
 from newfound.errors import SettingsError
-from newfound.method._deciding import DictionaryName
+from newfound.method._deciding import MISCOUNT, DictionaryName
 from newfound.method.frozen import Frozen, FrozenSettings
-from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, Rehearsal, choose
+from newfound.rehearsal import MIN_CLASSES, MIN_IMAGES, WORTH, Rehearsal, choose
 
 # In few dimensions log ratios are small, and those of embeddings lie far from zero: the steps are finer around it.
 _LOG_RATIOS = np.array([-10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0])
 _COSINES = np.round(np.arange(0.10, 0.96, 0.04), 2)
-_MISCOUNT = 0.05  # off the score for each factor e of categories; the same for all, so that they can be compared
 _DICTIONARIES: dict[str, DictionaryName] = {"prototypes": "prototypes", "evidence": "bayesian"}
 _BETWEEN = (None, 1.0)  # by the number of classes; all the way, for which few dimensions and classes are better
-_WORTH = 0.01  # by how much a later choice must be better than an earlier one
 
 
 class _Player(Frozen):
@@ -50,7 +48,7 @@ class _Scene(Scene):
         decided = dictionary.observe(readings).category
         after = dictionary.predict(readings).category
         after = np.where(after < 0, max(dictionary.ids) + 1, after)  # what fits none is together
-        scores = [judged(ids, self.cast.names, self.cast.labels, _MISCOUNT) for ids in (decided, after)]
+        scores = [judged(ids, self.cast.names, self.cast.labels, MISCOUNT) for ids in (decided, after)]
         return sum(scores) / 2
 
 
@@ -131,7 +129,7 @@ def rehearse_features(
             found = choose({1.0: [_scene(cast, settings) for cast in casts]}, {})
         except SettingsError:  # the rows taught in a draw cannot show this one how rows of a class differ
             continue
-        if best is None or max(found.scores) >= max(best[1].scores) + _WORTH:
+        if best is None or max(found.scores) >= max(best[1].scores) + WORTH:
             best = settings, found
     return best
 

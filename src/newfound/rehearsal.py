@@ -29,7 +29,7 @@ from newfound.training import blend_tail
 
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
 SHARES = (1.0, 0.75, 0.5, 0.25)  # of equal ones the largest is taken; never 0: what was learnt has a say
-_WORTH = 0.01  # by how much another setting must be better than the one that is usually good
+WORTH = 0.01  # by how much another setting must be better than the one that is usually good
 _TEMPERATURES = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 _KEPT = "chosen.json"
 _ORDERS = 3  # of a stream whose draw took a training: what evidence founds depends on what comes first
@@ -236,7 +236,7 @@ def choose(
         found = [(trial, _mean_curve(played, {**common, **trial}, grid, progress)) for trial in trials]
         tried += [(trial, float(values.max())) for trial, values in found]
         best, values = max(found, key=lambda pair: pair[1].max())
-        if values.max() >= curve.max() + _WORTH:
+        if values.max() >= curve.max() + WORTH:
             chosen, curve = best, values
     low, high = _plateau(curve, int(curve.argmax()))
     cut = float(grid[low] + grid[high]) / 2

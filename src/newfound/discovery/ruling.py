@@ -108,8 +108,20 @@ class OnlinePrototypes:
         return prototype  # which step was this member's, if it made one, is not known
 
 
+class _RunningMeans:
+    """Discovered prototypes are the directions of their members' sums."""
+
+    def moved(
+        self, prototype: Float32s, sample: Float32s, total: Float64s | None, similarity: float, threshold: float
+    ) -> Float32s:
+        return _running(prototype, total)
+
+    def left(self, prototype: Float32s, total: Float64s) -> Float32s:
+        return _running(prototype, total)
+
+
 @dataclass(frozen=True)
-class ThreeWay:
+class ThreeWay(_RunningMeans):
     """Known, else discovered before, else new, with a cut for each question (the idea of PACO, arXiv 2604.11484).
 
     A sample whose best known similarity reaches the threshold is known. If not, it joins the nearest discovered
@@ -161,17 +173,9 @@ class ThreeWay:
             lift = min(max(threshold - end, lift - self.limit), lift + self.limit)
         return np.full(len(mature), lift)
 
-    def moved(
-        self, prototype: Float32s, sample: Float32s, total: Float64s | None, similarity: float, threshold: float
-    ) -> Float32s:
-        return _running(prototype, total)
-
-    def left(self, prototype: Float32s, total: Float64s) -> Float32s:
-        return _running(prototype, total)
-
 
 @dataclass(frozen=True)
-class GaussianExpansion:
+class GaussianExpansion(_RunningMeans):
     """A discovered category is a Gaussian around its members and reaches as far as they do (AGE, ICLR 2026).
 
     A sample whose best known similarity reaches the threshold is known. If not, it joins the discovered category
@@ -217,14 +221,6 @@ class GaussianExpansion:
     def lift(self, threshold: float, membership: Membership) -> Float64s:
         ratio = (self.prior + membership.scatter / self.spread) / (self.prior + membership.members - 1)
         return (1.0 - threshold) * (np.clip(ratio, 1.0 / self.widest, self.widest) - 1.0)
-
-    def moved(
-        self, prototype: Float32s, sample: Float32s, total: Float64s | None, similarity: float, threshold: float
-    ) -> Float32s:
-        return _running(prototype, total)
-
-    def left(self, prototype: Float32s, total: Float64s) -> Float32s:
-        return _running(prototype, total)
 
 
 def typical_spread(features: Any, targets: Any) -> float:

@@ -36,7 +36,7 @@ _LOG_RATIOS = np.arange(-10.0, 31.0, 5.0)
 # What a rehearsal tries for its score; where there is none, the first value is taken.
 _REHEARSED: dict[str, tuple[float, ...]] = {"between": (0.15, 0.1, 0.25), "reconsider_at": (0.0, -30.0, -10.0, 5.0)}
 _DIRECTIONS = 50  # for a degree of temperature where nothing is rehearsed: with 512, what rehearsals come to
-_MISCOUNT = 0.05
+MISCOUNT = 0.05  # off a rehearsal's score for each factor e of categories
 _LOG_RATIO = 10.0  # what rehearsals come to
 _COSINE = 0.7  # the paper's tau_init
 _REACH, _CENTRED_COSINE = 0.6, 0.3  # of cosines seen from the mean: see `ByCosine.own_cut`
@@ -174,7 +174,7 @@ class ByEvidence:
 
     @property
     def miscount(self) -> float:
-        return _MISCOUNT
+        return MISCOUNT
 
     def measured(self, taught: Tensor, targets: Tensor, held_out: Tensor, classes: np.ndarray) -> dict[str, float]:
         """`inflate`: how much wider than the images that were learnt those lie that were not."""
