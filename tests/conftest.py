@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from PIL import Image
+
+from newfound.discovery import _compiled
 
 settings.register_profile("newfound", deadline=None)  # the machine may be busy; pytest's timeout guards the rest
 settings.load_profile("newfound")
@@ -49,6 +52,15 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def nothing_compiled_aside(monkeypatch):
+    """Memory that is measured is not that of a compiler which a stream of another test has set going."""
+    monkeypatch.setattr(_compiled._loader, "_begun", True)
+    for thread in threading.enumerate():
+        if thread.name == "newfound-compile":
+            thread.join()
 
 
 @pytest.fixture

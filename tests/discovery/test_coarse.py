@@ -131,7 +131,7 @@ def test_where_too_many_are_alike_the_first_samples_alone_are_answered():
     assert part.cuts.tolist() == whole.cuts[: len(part.cuts)].tolist()
 
 
-def test_where_all_are_alike_no_more_pairs_are_held_than_there_is_room_for(monkeypatch):
+def test_where_all_are_alike_no_more_pairs_are_held_than_there_is_room_for(monkeypatch, nothing_compiled_aside):
     monkeypatch.setattr(_coarse, "_TILE", 1 << 12)
     rows = np.repeat(kind_of("random", np.random.default_rng(0), 1, 32), 8064, axis=0)
     with always():

@@ -248,7 +248,7 @@ def test_what_is_shown_cannot_be_written_to():
             shown[0] = 0
 
 
-def test_memory_stays_within_1_6_times_the_prototypes_while_growing():
+def test_memory_stays_within_1_6_times_the_prototypes_while_growing(nothing_compiled_aside):
     rng = np.random.default_rng(0)
     tracemalloc.start()
     p = PrototypeDictionary(rng.standard_normal((10, 256)), 0.9)

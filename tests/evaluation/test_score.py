@@ -159,7 +159,7 @@ def test_ids_may_be_huge(far):
     assert r.strict.all == r.named.new == 1.0
 
 
-def test_a_cluster_for_every_sample_needs_no_dense_table():
+def test_a_cluster_for_every_sample_needs_no_dense_table(nothing_compiled_aside):
     samples, classes = 20_000, 2_000
     labels, predictions = np.arange(samples) % classes, np.arange(samples) * 10**12
     tracemalloc.start()
