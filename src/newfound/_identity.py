@@ -1,4 +1,4 @@
-"""What a backbone is: the one list of what its features depend on, from which all that keeps or compares them takes."""
+"""What a run keeps of its backbone: one list, for writing it, reading it back and comparing processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Identity:
-    """As a run keeps it. Tensors apart, which have hashes of their own, no feature depends on anything else."""
+    """What the tail's tensors and the settings of views do not say of where features come from."""
 
     name: str
     tune_blocks: int
