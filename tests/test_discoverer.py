@@ -18,6 +18,7 @@ from newfound.discovery import BayesianDictionary, events_of, standing
 from newfound.errors import SettingsError
 from newfound.features import Block
 from newfound.images import content_of
+from newfound.journal import Journal
 from newfound.sightings import Category, Sighting
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -432,14 +433,41 @@ def test_a_sighting_says_how_probable_its_answer_is_and_how_probable_something_n
     assert founder.probability == founder.new_probability == pytest.approx(0.99999, abs=1e-5)
 
 
+def test_every_sighting_says_how_probable_its_runners_up_are_and_still_does_when_it_is_read_again(tmp_path):
+    rng = np.random.default_rng(4)
+    means = rng.standard_normal((5, 3)) * 2
+    readings = means[rng.integers(0, 5, 40)] + rng.standard_normal((40, 3))
+    images = list(readings.astype(np.float16).astype(np.float32))
+    dictionary = BayesianDictionary(np.full(3, 4.0), 4 * means[:4], [4] * 4, 0.0)
+    decided = dictionary.copy().observe(np.stack(images), runners_up=2)
+
+    def opened() -> Discoverer:
+        return Discoverer(ReadAsGiven(), dictionary.copy(), list("abcd"), Journal.open(tmp_path / "journal.db"))
+
+    with opened() as discoverer:
+        first = discoverer.observe(images)
+    told = [s.runners_up_probability for s in first]
+    assert told == list(map(tuple, decided.runners_up_probability.tolist()))
+    assert [[c for c, _ in s.runners_up] for s in first] == decided.runners_up_category.tolist()
+    assert max(map(max, told)) > 0.1
+    assert any(s.is_new for s in first)
+    for s in first:
+        assert sum(s.runners_up_probability) + s.new_probability + (0 if s.is_new else s.probability) <= 1 + 1e-12
+    with opened() as discoverer:
+        kept = discoverer.sightings()
+    assert [s.runners_up_probability for s in kept] == told
+
+
 def test_probabilities_are_in_the_json_of_those_that_have_them(discoverer, picture):
-    evidence = weighing([3.0], [[4.0]], [1], 0.0).observe([np.array([2.0])])[0]
+    evidence = weighing([3.0], [[4.0], [-1.0]], [1, 1], 0.0).observe([np.array([2.0])])[0]
     line = json.loads(json.dumps(evidence.as_dict(0)))
     assert line["probability"] == evidence.probability
     assert line["new_probability"] == evidence.new_probability
+    assert line["runners_up_probability"] == [*evidence.runners_up_probability]
+    assert len(line["runners_up_probability"]) == len(line["runners_up"]) == 1
     cosine = discoverer.observe([picture(0, 40)])[0]
-    assert (cosine.probability, cosine.new_probability) == (None, None)
-    assert not {"probability", "new_probability"} & set(cosine.as_dict())
+    assert (cosine.probability, cosine.new_probability, cosine.runners_up_probability) == (None, None, ())
+    assert not {"probability", "new_probability", "runners_up_probability"} & set(cosine.as_dict())
 
 
 def test_a_doubtful_image_gets_its_best_category_until_a_second_one_like_it_comes():

@@ -17,7 +17,7 @@ from newfound.outputs import COLUMNS, Tally, open_output
 
 LINE = {
     "image": "a,b.png", "category": 3, "name": "new-1", "is_new": True, "score": 0.5, "cut": 0.25,
-    "runners_up": [[1, 0.125], [0, -2.0]], "number": 7, "id": 9,
+    "runners_up": [[1, 0.125], [0, -2.0]], "runners_up_probability": [0.25, 0.0], "number": 7, "id": 9,
 }  # fmt: skip
 ERROR = {"image": "bad.png", "error": "cannot read bad.png"}
 
@@ -79,7 +79,9 @@ def test_csv_has_a_header_and_json_where_a_cell_holds_more(tmp_path):
         first, second = csv.DictReader(file)
     assert tuple(first) == COLUMNS
     assert (first["image"], first["category"], first["is_new"], first["probability"]) == ("a,b.png", "3", "true", "")
-    assert json.loads(first["runners_up"]) == LINE["runners_up"]
+    for name in ("runners_up", "runners_up_probability"):
+        assert json.loads(first[name]) == LINE[name]
+        assert second[name] == ""
     assert json.loads(first["extra"]) == {"id": 9}
     assert (second["error"], second["score"]) == (ERROR["error"], "")
 
@@ -95,6 +97,7 @@ def test_parquet_has_types_and_more_than_one_group_of_rows(tmp_path, monkeypatch
     first, second, third = file.read().to_pylist()
     assert tuple(first) == COLUMNS
     assert first["runners_up"] == [{"category": 1, "score": 0.125}, {"category": 0, "score": -2.0}]
+    assert (first["runners_up_probability"], second["runners_up_probability"]) == ([0.25, 0.0], None)
     assert (first["category"], first["is_new"], first["number"], json.loads(first["extra"])) == (3, True, 7, {"id": 9})
     assert (second["category"], second["error"]) == (None, ERROR["error"])
     assert third["image"] == "caf\ufffd.png"

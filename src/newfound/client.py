@@ -274,7 +274,10 @@ class Client:
 def _sighting(told: dict[str, Any], image: Any) -> Sighting:
     names = ("category", "name", "is_new", "score", "cut", "probability", "new_probability", "number", "repeated")
     pairs = tuple((int(category), float(score)) for category, score in told["runners_up"])
-    return Sighting(image=image, runners_up=pairs, **{name: told[name] for name in names})
+    shares = tuple(map(float, told.get("runners_up_probability", ())))  # services of before tell none
+    return Sighting(
+        image=image, runners_up=pairs, runners_up_probability=shares, **{name: told[name] for name in names}
+    )
 
 
 def _numbers(images: Any) -> list[int]:

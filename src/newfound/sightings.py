@@ -16,8 +16,9 @@ class Sighting:
 
     `category` is None where nothing was decided: the image could not be read (`error` says why), or `predict` would
     have founded a new category (`is_new`). A dictionary that weighs evidence also says how probable its answer is, and
-    how probable it is that the image is of no category there was. Where the score is below the cut and the image is
-    not new, the answer is doubtful: a second image like it would found a category.
+    how probable it is that the image is of no category there was, and in `runners_up_probability` that it is of each of
+    the runners-up; that is empty where an older newfound entered the image. Where the score is below the cut and the
+    image is not new, the answer is doubtful: a second image like it would found a category.
 
     `number` is its place in the journal. An image whose very content is in the journal already is `repeated`: nothing
     was decided anew, and the sighting says what was decided then and where the image is now.
@@ -35,13 +36,15 @@ class Sighting:
     new_probability: float | None = None
     number: int | None = None
     repeated: bool = False
+    runners_up_probability: tuple[float, ...] = ()
 
     def as_dict(self, index: int = 0) -> dict[str, Any]:
         """Ready for JSON; `index` names an image that has no path."""
         values = {f.name: getattr(self, f.name) for f in fields(self)} | {"image": item_name(self.image, index)}
         values["runners_up"] = [list(pair) for pair in self.runners_up]
+        values["runners_up_probability"] = list(self.runners_up_probability) or None
         values["repeated"] = self.repeated or None
-        optional = ("error", "probability", "new_probability", "number", "repeated")
+        optional = ("error", "probability", "new_probability", "runners_up_probability", "number", "repeated")
         return {k: v for k, v in values.items() if v is not None or k not in optional}
 
     @classmethod
@@ -62,6 +65,7 @@ class Sighting:
             runners_up=row.runners_up,
             probability=row.probability,
             new_probability=row.new_probability,
+            runners_up_probability=row.runners_up_probability,
             **told,
         )
 

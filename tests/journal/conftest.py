@@ -63,6 +63,7 @@ def sighting():
             "number": number, "image": f"photos/{number}.jpg", "content": number.to_bytes(16, "big"), "part": 3,
             "category": 2, "created": False, "score": 0.5, "cut": 0.25, "probability": 0.75, "new_probability": 0.125,
             "runners_up": ((4, 0.5), (1, 0.25)), "feature": b"\x00\x3c" * 8, "model": 1, "time": 1700000000.5,
+            "runners_up_probability": (0.0625, 1e-17),
         }  # fmt: skip
         return SightingRow(**(values | changes))
 

@@ -141,6 +141,7 @@ def test_a_journal_of_every_version_opens(path, version):
         sightings, events = journal.tail(Position(0, 0))
         assert [row.image for row in sightings] == ["a.jpg", None, "ü.jpg"]
         assert sightings[0].runners_up == ((1, 0.5), (0, 0.25))
+        assert sightings[0].runners_up_probability == (), "they are older than that"
         assert sightings[0].feature == b"\x00\x3c\x00\x00"
         assert [event.kind for event in events] == ["renamed", "moved"]
         assert journal.place([0, 1, 2]) == {0: 2, 1: 0, 2: 0}
@@ -178,6 +179,7 @@ def test_what_a_newfound_of_every_version_decided_is_replayed_and_gone_on_with(p
         (answer,) = curator.keeper.enter([Image("new.jpg", b"new")], feature[None])
         assert answer.row.number == 36
         assert answer.row.category == curator.keeper.standing([0])[0], "as an image like it"
+        assert len(answer.row.runners_up_probability) == (2 if dictionary == "evidence" else 0)
         assert verify(journal).fine
     with Curator(Journal.open(path), actor="ada") as again:
         assert again.category(4).name == "owlet"

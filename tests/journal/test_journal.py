@@ -251,7 +251,7 @@ def test_of_a_forgotten_sighting_only_a_tombstone_stays(journal, sighting, fill)
     with journal.writing() as writer:
         writer.forget([1])
     nothing = dict.fromkeys(("image", "content", "score", "cut", "probability", "new_probability", "feature"))
-    assert journal.sightings([1]) == [sighting(1, **nothing, runners_up=())]
+    assert journal.sightings([1]) == [sighting(1, **nothing, runners_up=(), runners_up_probability=())]
     assert journal.sightings([0, 2]) == [sighting(0), sighting(2)]
     assert sighting(1).content not in journal.find([sighting(1).content])
 

@@ -17,6 +17,7 @@ from newfound.journal.keeper import Image, Keeper
 from newfound.journal.replaying import Verified, verify
 
 KINDS = 8
+SHARE = "runners_up, '$[1][2]'"  # how probable the second of the runners-up is, in SQL
 
 
 def keeper_at(path: Path) -> Keeper:
@@ -73,6 +74,7 @@ def change(path: Path, statement: str) -> None:
         ("INSERT INTO places SELECT max(number), 0, 0 FROM sightings", "sighting 179 is in part 0; replayed, it is"),
         ("UPDATE sightings SET cut = 7.5 WHERE number = 9", "sighting 9 was answered with cut 7.5; replayed, it gets"),
         ("UPDATE sightings SET runners_up = '[]' WHERE number = 9", "sighting 9 was answered with runners_up ()"),
+        (f"UPDATE sightings SET runners_up = json_replace({SHARE}, 0.123) WHERE number = 9", "with runners_up_probabi"),
         ("DELETE FROM sightings WHERE number = 100", "sightings are missing after"),
         ("DELETE FROM events WHERE actor = 'ada'", "sighting 5 is in part 1 for good; replayed, it is where"),
     ],
@@ -92,6 +94,9 @@ def test_verify_finds_what_was_changed_behind_its_back(path, statement, told):
         ("UPDATE sightings SET feature = printf('%16d', 1) WHERE number = 30", "sighting 30 is damaged in the journal"),
         ("UPDATE sightings SET feature = 7 WHERE number = 30", "is damaged in the journal: its feature is 7"),
         ("UPDATE sightings SET runners_up = '[[' WHERE number = 30", "sighting 30 is damaged in the journal: its runn"),
+        ("UPDATE sightings SET runners_up = '{\"a\":1}' WHERE number = 30", "sighting 30 is damaged in the journal"),
+        (f"UPDATE sightings SET runners_up = json_remove({SHARE}) WHERE number = 30", "sighting 30 is damaged in"),
+        (f"UPDATE sightings SET runners_up = json_replace({SHARE}, 'x') WHERE number = 30", "sighting 30 is damaged"),
         ("UPDATE events SET details = '{' WHERE actor = 'ada'", "is damaged in the journal: its details are '{'"),
     ],
 )
@@ -99,6 +104,15 @@ def test_verify_names_what_is_damaged_so_that_it_cannot_be_read(path, statement,
     change(path, statement)
     (difference,) = verified(path).differences
     assert told in difference
+
+
+def test_verify_asks_no_probabilities_of_runners_up_that_an_older_newfound_wrote(path):
+    change(path, f"UPDATE sightings SET runners_up = json_remove({SHARE}, '$[0][2]') WHERE number < 100")
+    assert verified(path) == Verified(180, 1)
+    with Journal.open(path) as journal:
+        rows = journal.sightings(range(180))
+    assert all(len(row.runners_up_probability) == (row.number >= 100) * len(row.runners_up) for row in rows)
+    assert all(row.runners_up for row in rows)
 
 
 def test_verify_names_a_sighting_that_was_damaged_before_something_was_forgotten(path):

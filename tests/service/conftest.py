@@ -91,6 +91,14 @@ def server(serving, tmp_path) -> Iterator[Running]:
         yield running
 
 
+@pytest.fixture
+def weighing_server(fit_tiny, pictures, tmp_path) -> Iterator[Running]:
+    """As `server`, of a run that weighs evidence."""
+    run = fit_tiny(pictures(kinds=3), method="frozen", dictionary="bayesian", threshold=0.0)
+    with _serving(run, tmp_path) as running:
+        yield running
+
+
 @pytest.fixture(scope="session")
 def png(picture):
     """png(kind, number): a picture as a file's bytes."""

@@ -36,6 +36,23 @@ def test_the_answers_are_those_of_the_discoverer_at_home(client, tiny_run, strea
     assert there[3].image is stream[3]
 
 
+def test_probabilities_arrive_as_the_journal_has_them(weighing_server, stream):
+    with Client(weighing_server.url) as client:
+        told = client.observe(stream)
+    rows = weighing_server.service.journal.sightings(range(len(stream)))
+    listed = weighing_server.get("/v1/sightings", order="oldest")["items"]
+    for name in ("probability", "new_probability", "runners_up_probability"):
+        assert [getattr(s, name) for s in told] == [getattr(row, name) for row in rows]
+    assert [tuple(s["runners_up_probability"]) for s in listed] == [s.runners_up_probability for s in told]
+    assert [len(s.runners_up_probability) for s in told] == [len(s.runners_up) for s in told] == [2] * len(stream)
+
+
+def test_runners_up_without_probabilities_have_none_of_them(client, server, stream):
+    (told,) = client.observe(stream[:1])
+    assert (len(told.runners_up), told.runners_up_probability) == (2, ())
+    assert server.get("/v1/sightings")["items"][0]["runners_up_probability"] == []
+
+
 def test_paths_objects_and_what_cannot_be_read_are_answered_in_order(client, picture, tmp_path):
     Image.fromarray(picture(0, 40)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"no picture")

@@ -33,7 +33,10 @@ def _journal(answers) -> Journal:
 def _row(number, part, created, score, cut, others) -> SightingRow:
     if score is None:  # it was forgotten
         cut, others = None, ()
-    return SightingRow(number, None, None, part, part, created, score, cut, None, None, others, None, 1, 100.0 + number)
+    shares = (0.5,) * len(others) if number % 2 else ()  # with probabilities, and as older newfounds wrote it
+    return SightingRow(
+        number, None, None, part, part, created, score, cut, None, None, others, None, 1, 100.0 + number, shares
+    )
 
 
 def _overview(journal: Journal) -> Overview:

@@ -129,10 +129,10 @@ def discover(
     Every image gives a line of JSON as soon as it is decided: image, category
     (its id), name, is_new (it founded the category), score (how well it fits its
     best category), cut (below it, it fits none), runners_up and, where the run
-    weighs evidence, how probable the answer is and that the image is of no
-    category there was. Lines on standard input are answered N at a time
-    (--block 1: each at once); one such as {"image": "a.jpg", "id": 7} gets back
-    what else is in it.
+    weighs evidence, how probable the answer is, each of the runners-up, and
+    that the image is of no category there was. Lines on standard input are
+    answered N at a time (--block 1: each at once); one such as
+    {"image": "a.jpg", "id": 7} gets back what else is in it.
 
     What is found is kept in the journal: the same command, given again, goes on
     where it was, and images that were seen before, by content, are only counted.

@@ -10,8 +10,9 @@ from itertools import count, repeat
 import numpy as np
 from numpy.typing import NDArray
 
+from newfound.discovery.decisions import Decisions
 from newfound.journal.book import Answered, feature_bytes
-from newfound.journal.rows import Packed, SightingRow, as_text, pack_pairs, unpack_sighting
+from newfound.journal.rows import Packed, SightingRow, as_text, to_json, unpack_sighting
 
 RUNNERS_UP = 2
 
@@ -82,27 +83,40 @@ def _texts(names: list[str | None]) -> list[str | None]:
 
 
 def _runners_up(answered: Answered) -> list[str]:
-    """Those of each sample, packed."""
-    out, others = answered.decisions, answered.others
-    asked = out.runners_up_category.shape[1]
-    scores = out.runners_up_score.ravel().tolist()
-    if asked == 2 == RUNNERS_UP and np.isfinite(out.runners_up_score).all():
-        pairs = zip(others[::2], scores[::2], others[1::2], scores[1::2], answered.categories, strict=True)
-        return [  # as `pack_pairs` would write nearly all of them
-            f"[[{a},{s!r}],[{b},{t!r}]]" if a >= 0 and b >= 0 and a != b and a != own != b
-            else pack_pairs(_distinct((a, b), (s, t), own))
-            for a, s, b, t, own in pairs
+    """Those of each sample, packed as `pack_runners_up` does it."""
+    others, numbers = answered.others, _numbers(answered.decisions)
+    asked = answered.decisions.runners_up_category.shape[1]
+    if asked == 2 == RUNNERS_UP:
+        pairs = zip(others[::2], numbers[::2], others[1::2], numbers[1::2], answered.categories, strict=True)
+        return [  # as `_distinct` would write nearly all of them
+            f"[[{a},{x}],[{b},{y}]]" if a >= 0 and b >= 0 and a != b and a != own != b
+            else _distinct((a, b), (x, y), own)
+            for a, x, b, y, own in pairs
         ]  # fmt: skip
     return [
-        pack_pairs(_distinct(others[at : at + asked], scores[at : at + asked], own))
+        _distinct(others[at : at + asked], numbers[at : at + asked], own)
         for at, own in zip(count(0, asked), answered.categories, strict=False)
     ]
 
 
-def _distinct(categories: Sequence[int], scores: Sequence[float], answer: int) -> list[tuple[int, float]]:
-    """The best runners-up, a category once, without the answer."""
-    best: dict[int, float] = {}
-    for category, score in zip(categories, scores, strict=True):
+def _numbers(out: Decisions) -> list[str]:
+    """What stands behind each runner-up's category: its score and, from a dictionary that has any, its probability."""
+    spell = repr if np.isfinite(out.runners_up_score).all() else to_json  # inf is spelled otherwise
+    scores = list(map(spell, out.runners_up_score.ravel().tolist()))
+    if out.runners_up_probability is None:
+        return scores
+    shares = out.runners_up_probability.ravel().tolist()
+    return [f"{score},{share!r}" for score, share in zip(scores, shares, strict=True)]
+
+
+def _distinct(categories: Sequence[int], numbers: Sequence[str], answer: int) -> str:
+    """The best runners-up, a category once, without the answer.
+
+    Where a person made a category of several parts, its numbers are those of the part that fits best, as the answer's
+    own are: nothing is added for the others, of which only some were asked for.
+    """
+    best: dict[int, str] = {}
+    for category, told in zip(categories, numbers, strict=True):
         if category >= 0 and category != answer:
-            best.setdefault(category, score)
-    return list(best.items())[:RUNNERS_UP]
+            best.setdefault(category, told)
+    return f"[{','.join([f'[{category},{told}]' for category, told in list(best.items())[:RUNNERS_UP]])}]"

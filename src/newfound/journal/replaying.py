@@ -23,7 +23,7 @@ from newfound.journal.rows import NEWFOUND, Damaged, EventRow, Position, Sightin
 
 _CHUNK = 2_000  # sightings held at a time
 _ROUNDED = ("probability", "new_probability")  # machines differ in the last bits; nothing is decided on these
-_ANSWER = ("part", "category", "created", "score", "cut", *_ROUNDED, "runners_up")
+_ANSWER = ("part", "category", "created", "score", "cut", *_ROUNDED, "runners_up", "runners_up_probability")
 
 
 @dataclass
@@ -140,8 +140,14 @@ def _otherwise(rows: Sequence[SightingRow], again: Sequence[SightingRow]) -> Ite
 
 
 def _same(name: str, before: Any, now: Any) -> bool:
+    if name == "runners_up_probability":  # an older newfound wrote none
+        return not before or (len(before) == len(now) and all(map(_close, before, now)))
     if before == now or name not in _ROUNDED or before is None or now is None:
         return bool(before == now)
+    return _close(before, now)
+
+
+def _close(before: float, now: float) -> bool:
     return math.isclose(before, now, rel_tol=1e-9)
 
 

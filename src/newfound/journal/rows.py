@@ -47,6 +47,7 @@ class SightingRow:
         content: a hash of the image's bytes.
         part: of the dictionary, as answered; where the sighting is now is its place.
         runners_up: (category, score) of those that came next.
+        runners_up_probability: of each of them; none where the dictionary has none, or an older newfound wrote the row.
         feature: float16, little endian.
         model: the id of the model that answered. In a journal that was carried to another, features are of the newest.
     """
@@ -65,6 +66,7 @@ class SightingRow:
     feature: bytes | None
     model: int
     time: float
+    runners_up_probability: tuple[float, ...] = ()
 
     @property
     def forgotten(self) -> bool:
@@ -106,22 +108,36 @@ class Model:
 def pack_sighting(row: SightingRow) -> Packed:
     """As a row of the table, in the order of its columns."""
     image = None if row.image is None else as_text(row.image)
-    return (row.number, image, *_answer(row), pack_pairs(row.runners_up), row.feature, row.model, row.time)
+    told = pack_runners_up(row.runners_up, row.runners_up_probability)
+    return (row.number, image, *_answer(row), told, row.feature, row.model, row.time)
 
 
-def pack_pairs(runners_up: Sequence[tuple[int, float]]) -> str:
-    """Runners-up as JSON; by hand: an encoder takes as long as the database does."""
-    text = f"[{','.join([f'[{category},{score!r}]' for category, score in runners_up])}]"
-    return to_json(runners_up) if "n" in text else text  # inf and nan are spelled otherwise
+def pack_runners_up(pairs: Sequence[tuple[int, float]], probabilities: Sequence[float]) -> str:
+    """Runners-up as JSON: [category, score, probability] of each, or [category, score] where there are none.
+
+    By hand: an encoder takes as long as the database does.
+    """
+    entries = [(*pair, p) for pair, p in zip(pairs, probabilities, strict=True)] if probabilities else pairs
+    told = [",".join(map(str, entry)) for entry in entries]
+    text = f"[{','.join([f'[{numbers}]' for numbers in told])}]"
+    return to_json(entries) if "n" in text else text  # inf and nan are spelled otherwise
 
 
 def unpack_sighting(row: Sequence[Any]) -> SightingRow:
     """The inverse of `pack_sighting`. Raises Damaged if it was not made by that."""
     try:
-        runners_up = tuple(map(tuple, json.loads(row[10]))) if row[10] else ()
-    except (ValueError, TypeError):
+        runners_up, probabilities = unpack_runners_up(row[10])
+    except (ValueError, TypeError, LookupError):
         raise Damaged(f"sighting {row[NUMBER]}", f"its runners-up are {row[10]!r}") from None
-    return SightingRow(*row[:5], bool(row[5]), *row[6:10], runners_up, *row[11:])  # type: ignore[call-arg]
+    return SightingRow(*row[:5], bool(row[5]), *row[6:10], runners_up, *row[11:], probabilities)  # type: ignore[call-arg]
+
+
+def unpack_runners_up(text: str | None) -> tuple[tuple[tuple[int, float], ...], tuple[float, ...]]:
+    """The inverse of `pack_runners_up`; a forgotten sighting has none. Raises what JSON raises, or Python."""
+    entries = json.loads(text) if text else ()
+    if entries and len(entries[0]) > 2:
+        return tuple([(c, s) for c, s, _ in entries]), tuple([float(p) for _, _, p in entries])
+    return tuple([(c, s) for c, s in entries]), ()
 
 
 def pack_event(row: EventRow) -> tuple[Any, ...]:

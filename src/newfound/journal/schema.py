@@ -43,7 +43,7 @@ sightings = Table(
     Column("cut", Double),
     Column("probability", Double),
     Column("new_probability", Double),
-    Column("runners_up", Text),  # JSON
+    Column("runners_up", Text),  # JSON: of each [category, score, probability]; without the last where there is none
     Column("feature", LargeBinary),
     Column("model", Integer, ForeignKey("models.id"), nullable=False),
     Column("time", Double, nullable=False),

@@ -21,7 +21,7 @@ _TYPES = {
 
 
 class Parquet:
-    """A Parquet file; `runners_up` is a list of {category, score}, `extra` JSON text.
+    """A Parquet file; `runners_up` is a list of {category, score}, with a list of probabilities, `extra` JSON text.
 
     It is written beside FILE and gets its name when it is closed: a Parquet file without its end cannot be read, and
     must not be taken for one. Of two writers of one FILE, the last to be closed has written all of it.
@@ -94,7 +94,8 @@ def _utf8(text: str) -> str:
 def _schema(arrow: ModuleType) -> Any:
     pair = arrow.struct([("category", arrow.int64()), ("score", arrow.float64())])
     types = {name: getattr(arrow, _TYPES.get(name, "string"))() for name in COLUMNS}
-    return arrow.schema(list((types | {"runners_up": arrow.list_(pair)}).items()))
+    lists = {"runners_up": arrow.list_(pair), "runners_up_probability": arrow.list_(arrow.float64())}
+    return arrow.schema(list((types | lists).items()))
 
 
 def _pyarrow() -> tuple[ModuleType, ModuleType]:

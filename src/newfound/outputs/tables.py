@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-_ANSWER = ("image", "category", "name", "is_new", "score", "cut", "runners_up", "probability", "new_probability")
+_ANSWER = ("image", "category", "name", "is_new", "score", "cut", "runners_up")
+_PROBABILITIES = ("probability", "new_probability", "runners_up_probability")
 # `extra`: what else a line holds, as JSON; that is what its sender wrote beside the image.
-COLUMNS = (*_ANSWER, "number", "repeated", "error", "extra")
+COLUMNS = (*_ANSWER, *_PROBABILITIES, "number", "repeated", "error", "extra")
 
 
 def as_row(line: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class JsonLines(_Text):
 
 
 class Csv(_Text):
-    """One row an answer, under a header; runners_up and extra are JSON text."""
+    """One row an answer, under a header; runners-up, their probabilities and extra are JSON text."""
 
     def __init__(self, file: TextIO, path: Path | None = None, *, header: bool = True) -> None:
         super().__init__(file, path)

@@ -83,7 +83,7 @@ def of_rows(rows: Sequence[SightingRow], part: int, margin: float) -> Facts:
 def _second(runners_up: str | None) -> float:
     """The score of the first of the runners-up, out of their JSON; reading all of it would take most of the time."""
     first, found, _ = (runners_up or "").partition("]")
-    return float(first.rpartition(",")[2]) if found and "," in first else _NONE
+    return float(first.split(",", 2)[1]) if found and "," in first else _NONE
 
 
 def _facts(columns: Sequence[Sequence[Any]], seconds: Iterable[float], margin: float) -> Facts:

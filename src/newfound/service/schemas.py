@@ -118,6 +118,7 @@ class Sighting(BaseModel):
     probability: float | None
     new_probability: float | None
     runners_up: list[tuple[int, float]]
+    runners_up_probability: list[float]
     repeated: bool
     time: float | None
     doubtful: bool
