@@ -171,12 +171,13 @@ def test_a_small_data_set_is_still_recognised_under_the_default_preset(fit_tiny,
 def test_what_a_rehearsal_chose_is_recorded_and_used(fit_tiny, pictures):
     run = fit_tiny(pictures(kinds=4, each=5), method="baseline", preset="default", reconsider_at="rehearsed")
     chosen = run.config["rehearsed"]
-    assert set(chosen) == {"reconsider_at", "inflate", "evidence_temperature"}
+    assert set(chosen) == {"reconsider_at", "inflate", "evidence_temperature", "new_slope", "new_shift"}
     assert {name: getattr(run.method.settings, name) for name in chosen} == chosen
     assert run.method.settings.temperature == 0.07, "a loss's temperature is none of its business"
     state = run.dictionary().state()
     assert state["reconsider_at"] == min(chosen["reconsider_at"], run.threshold)
     assert state["temperature"] == chosen["evidence_temperature"]
+    assert (state["new_slope"], state["new_shift"]) == (chosen["new_slope"], chosen["new_shift"])
     assert [name for trial in run.config["threshold"]["trials"] for name in trial].count("score") == 4
     assert run.config["settings"]["reconsider_at"] == "rehearsed", "what was asked for stays on record"
 

@@ -31,7 +31,7 @@ PAPER = {
 # What neither account has a say in: SGD, diffusion and weighing evidence are not theirs, views are the short form's.
 EVIDENCE = {
     "dimensions", "within", "between", "inflate", "alone", "reconsider_every", "reconsider_at", "memory", "merge_at",
-    "learn_known", "evidence_temperature", "even_at", "concentration", "discount", "power",
+    "learn_known", "evidence_temperature", "even_at", "new_slope", "new_shift", "concentration", "discount", "power",
 }  # fmt: skip
 UNUSED = EVIDENCE | {"views", "momentum", "pipeline", "prompt", "strength", "steps", "guidance"}
 # Every point of notes/peers.md at which the released code differs.

@@ -16,7 +16,7 @@ from newfound.cache import TokenCache
 from newfound.discovery import PrototypeDictionary, TwoCovariance
 from newfound.features import Encoder, unit
 from newfound.method import get_method
-from newfound.rehearsal import Rehearsal, choose, play, rehearse, rehearse_once
+from newfound.rehearsal import Rehearsal, play, rehearse, rehearse_once
 from newfound.teaching import lessons
 from newfound.views import Views
 
@@ -152,7 +152,7 @@ def test_settings_that_were_given_are_not_tried(encoder, pictures):
     assert [trial["between"] for trial in never.trials] == [0.15, 0.1, 0.25]
     assert "reconsider_at" not in never.settings
     neither = rehearsed(encoder, pictures, method="frozen", epochs=0, between=0.3, reconsider_at=1.0, **WEIGHING)
-    assert set(neither.settings) == {"evidence_temperature"}
+    assert set(neither.settings) == {"evidence_temperature", "new_slope", "new_shift"}
     assert len(neither.trials) == 1
 
 
@@ -178,33 +178,11 @@ def test_inflate_is_how_much_wider_held_out_images_of_a_class_lie(wider, expecte
     assert untaught.measured(unit(taught), torch.from_numpy(targets), unit(others), targets) == {}
 
 
-def test_probabilities_come_closest_to_what_comes_true_in_the_best_quarter_of_the_draws(encoder, pictures):
-    images, labels = pictures(5, 6)
-    targets = np.array([int(label[-1]) for label in labels])
-    cls = get_method("frozen")
-    settings = cls.settings_class(dictionary="bayesian", between=0.15, reconsider_at=0.0)
-    fabric = Fabric(accelerator="cpu", devices=1)
-    scenes = play(encoder, images, targets, cls, settings, [1.0], seed=0, fabric=fabric)
-    found = choose(scenes, {})
-
-    def brier(temperature: float) -> float:
-        errors = sorted(s.trust({"evidence_temperature": temperature}, found.threshold) for s in scenes[1.0])
-        return np.mean(errors[: (len(errors) + 3) // 4])
-
-    chosen = found.settings["evidence_temperature"]
-    assert brier(chosen) == min(brier(t) for t in (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0))
-
-
 @pytest.mark.parametrize(("kinds", "each"), [(3, 5), (4, 3)])
 def test_evidence_that_cannot_be_rehearsed_has_a_cut_of_its_own_and_says_why(encoder, pictures, kinds, each):
     found = rehearsed(encoder, pictures, dictionary="bayesian", kinds=kinds, each=each)
     assert (found.threshold, found.settings, found.trials) == (10.0, {}, [])
     assert f"{kinds} classes with {kinds * each} images in all are too few" in found.describe()
-
-
-def test_a_temperature_that_was_given_is_kept_even_one(encoder, pictures):
-    found = rehearsed(encoder, pictures, method="frozen", epochs=0, evidence_temperature=1.0, **WEIGHING)
-    assert "evidence_temperature" not in found.settings
 
 
 def _weighed(encoder, images, targets, seed):

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from newfound.discovery import Dictionary
-from newfound.evaluation import by_name, named_right, reliability, score
+from newfound.evaluation import by_name, named_right, score, unheard_of
 from newfound.features import Encoder
 from newfound.method import Method
 
 _TAUGHT_SHARE = 0.7  # of a taught class's images that are learnt from; the rest are streamed
 _SHOWS_SPREAD = 3  # images of a class, two of which are taught
 # Settings that change neither what is taught nor what is read.
-_ONLINE = ("reconsider_at", "evidence_temperature", "even_at")
+_ONLINE = ("reconsider_at", "evidence_temperature", "even_at", "new_slope", "new_shift")
 _PLAYED_EVERY = 100  # second thoughts in a rehearsal, whose streams are short
 
 
@@ -42,6 +42,17 @@ class Cast:
         local = np.searchsorted(names, targets[taught])
         freedom = len(targets) - len(np.unique(targets))
         return cls([items[i] for i in taught], local, names, [items[i] for i in order], targets[order], freedom)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was said of the images of a draw, one after the other, and what came true."""
+
+    probability: np.ndarray  # of the answer
+    new_probability: np.ndarray
+    created: np.ndarray  # whether the answer is a new category
+    right: np.ndarray  # whether the answer was right
+    new: np.ndarray  # whether the image was of a class without a category
 
 
 @dataclass(frozen=True)
@@ -93,16 +104,17 @@ class Scene:
             curves.append([_score(method.dictionary(known, cut), names, rows, classes, worse) for cut in cuts])
         return np.asarray(np.mean(curves, axis=0))
 
-    def trust(self, settings: Mapping[str, Any], cut: float) -> float | None:
-        """How far probabilities are from what comes true (the Brier score); None for a dictionary without any."""
+    def told(self, settings: Mapping[str, Any], cut: float) -> Told | None:
+        """The probabilities of the answers, and what came true; None for a dictionary without probabilities."""
         method, known, readings = self.reading(settings)
         out = method.dictionary(known, cut).observe(readings)
-        if out.probability is None:
+        if out.probability is None or out.new_probability is None:
             return None
-        names = self.cast.names.tolist()
+        names, labels = self.cast.names.tolist(), self.cast.labels.tolist()
         predicted, discovered = by_name(out.category, names)
-        right = named_right(self.cast.labels.tolist(), predicted, names, discovered)
-        return reliability(out.probability, right).brier
+        right = named_right(labels, predicted, names, discovered)
+        new = unheard_of(labels, predicted, names, discovered)
+        return Told(out.probability, out.new_probability, out.created, right, new)
 
 
 def with_settings(method: Method, changes: Mapping[str, Any]) -> Method:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from newfound._scenes import Cast, Scene, with_settings
+from newfound._trust import trusted
 from newfound.errors import SettingsError
 from newfound.features import Encoder, Progress
 from newfound.method import Method, Settings
@@ -30,7 +31,6 @@ from newfound.training import blend_tail
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
 SHARES = (1.0, 0.75, 0.5, 0.25)  # of equal ones the largest is taken; never 0: what was learnt has a say
 WORTH = 0.01  # by how much another setting must be better than the one that is usually good
-_TEMPERATURES = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 _KEPT = "chosen.json"
 _ORDERS = 3  # of a stream whose draw took a training: what evidence founds depends on what comes first
 
@@ -247,7 +247,7 @@ def choose(
         scores=curve.tolist(),
         draws=len(played),
         flat=(float(grid[low]), float(grid[high])),
-        settings=_found({**common, **chosen, **_temperature(played, {**common, **chosen}, cut)}, settings),
+        settings=_found({**common, **chosen, **trusted(played, {**common, **chosen}, cut)}, settings),
         trials=[{**trial, "score": value} for trial, value in tried],
     )
 
@@ -271,21 +271,6 @@ def _found(chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
 def _measured(scenes: list[Scene], settings: Mapping[str, Any]) -> dict[str, float]:
     found = [scene.measured(settings) for scene in scenes]
     return {name: float(np.mean([values[name] for values in found if name in values])) for name in found[0]}
-
-
-def _temperature(scenes: list[Scene], settings: Mapping[str, Any], cut: float) -> dict[str, float]:
-    """The temperature at which probabilities come closest to what comes true; nothing where there are none.
-
-    The best quarter of the draws is asked. A draw knows half of the classes, and half of the images or fewer, so its
-    answers go wrong more often than they will; most of all where the threshold does not suit the draw.
-    """
-    wanted = getattr(scenes[0].method.settings, "evidence_temperature", None) == "rehearsed"
-    if not wanted or scenes[0].trust(settings, cut) is None:
-        return {}
-    trials = [{**settings, "evidence_temperature": t} for t in _TEMPERATURES]
-    errors = np.array([[scene.trust(trial, cut) for scene in scenes] for trial in trials], np.float64)
-    best = np.sort(errors, axis=1)[:, : (len(scenes) + 3) // 4].mean(axis=1)
-    return {"evidence_temperature": _TEMPERATURES[int(best.argmin())]}
 
 
 def _smooth(curve: np.ndarray) -> np.ndarray:

@@ -153,6 +153,40 @@ def test_probabilities_are_the_softmax_of_the_log_ratios_and_of_a_new_category(s
     assert (every <= 1 + 1e-9).all()
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 9999), st.sampled_from([0.3, 2.0, 20.0]), st.floats(0.05, 3), st.floats(-9, 9), st.booleans())
+def test_the_odds_of_a_new_category_are_straightened_and_categories_share_the_rest_as_before(
+    seed, temperature, slope, shift, doubting
+):
+    rng = np.random.default_rng(seed)
+    args = np.full(3, 4.0), rng.standard_normal((6, 3)) * 4, [2] * 6, 3.0
+    options = {"temperature": temperature, "even_at": 0.0, "alone": -50.0 if doubting else None}
+    plain = BayesianDictionary(*args, **options)
+    other = BayesianDictionary(*args, **options, new_slope=slope, new_shift=shift)
+    readings = rng.standard_normal((40, 3)) * 3
+    one, two = plain.observe(readings, runners_up=6), other.observe(readings, runners_up=6)
+    for name in ("category", "score", "created", "runners_up_category", "runners_up_score"):
+        assert getattr(one, name).tolist() == getattr(two, name).tolist(), "probabilities decide nothing"
+    told = (one.new_probability > 1e-6) & (one.new_probability < 1 - 1e-6)
+    odds = np.log(one.new_probability[told] / (1 - one.new_probability[told]))
+    assert two.new_probability[told] == pytest.approx(1 / (1 + np.exp(-(slope * odds + shift))), abs=1e-6)
+    left = (1 - two.new_probability[told]) / (1 - one.new_probability[told])
+    answers = np.where(one.created[told], two.new_probability[told], one.probability[told] * left)
+    assert two.probability[told] == pytest.approx(answers, abs=1e-6)
+    assert two.runners_up_probability[told] == pytest.approx(one.runners_up_probability[told] * left[:, None], abs=1e-6)
+    every = two.runners_up_probability.sum(axis=1) + two.new_probability + np.where(two.created, 0, two.probability)
+    assert (every <= 1 + 1e-9).all()
+
+
+@pytest.mark.parametrize("slope", [0.3, 1.0, 30.0])
+def test_what_fits_a_category_far_better_than_a_new_one_is_hardly_new_and_what_has_no_rival_is(slope):
+    d = BayesianDictionary([9.0], [[50.0], [-50.0]], [10, 10], alone=-1e6, even_at=0.0, new_slope=slope, new_shift=0.1)
+    near, far = (d.predict(line(at)).new_probability[0] for at in (4.9, 1e4))
+    assert 0.0 <= near < 0.5 < far <= 1.0, (near, far)
+    empty = BayesianDictionary([9.0], np.empty((0, 1)), [], new_slope=slope, new_shift=-3.0)
+    assert empty.predict(line(1.0)).new_probability.tolist() == [1.0]
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 9999), st.floats(-20, 20))
 def test_where_odds_are_even_changes_no_answer(seed, even_at):
@@ -171,11 +205,12 @@ def test_where_odds_are_even_changes_no_answer(seed, even_at):
 def test_a_state_of_before_odds_had_a_place_of_their_own_gives_the_probabilities_it_gave():
     d = BayesianDictionary([9.0], [[50.0]], [10], 5.0, temperature=2.0)
     state = d.state()
-    assert state.pop("even_at") is None
+    assert (state.pop("even_at"), state.pop("new_slope"), state.pop("new_shift")) == (None, 1.0, 0.0)
     again = BayesianDictionary.from_state(state)
     assert again.predict(line(3.0)).probability == d.predict(line(3.0)).probability
-    kept = BayesianDictionary.from_state(BayesianDictionary([9.0], [[50.0]], [10], 5.0, even_at=1.0).state())
-    assert kept.state()["even_at"] == 1.0
+    later = {"even_at": 1.0, "new_slope": 0.4, "new_shift": -1.0}
+    kept = BayesianDictionary.from_state(BayesianDictionary([9.0], [[50.0]], [10], 5.0, **later).state())
+    assert {name: kept.state()[name] for name in later} == later
 
 
 def test_probabilities_are_shared_among_the_nearest_when_categories_are_many():
@@ -235,7 +270,8 @@ def test_a_copy_goes_its_own_way():
 
 def test_a_state_with_something_missing_is_refused_by_name():
     state = lived_in().state()
-    for missing in state.keys() - {"pinned", "lapsed", "even_at"}:  # which older states do not have
+    late = {"pinned", "lapsed", "even_at", "new_slope", "new_shift"}  # which older states do not have
+    for missing in state.keys() - late:
         with pytest.raises(SettingsError, match=missing):
             BayesianDictionary.from_state({name: value for name, value in state.items() if name != missing})
 
@@ -313,7 +349,8 @@ def test_a_bad_batch_is_refused_by_name_and_changes_nothing(readings, message, v
     "setting",
     [{"threshold": np.nan}, {"threshold": "x"}, {"cap": 0}, {"cap": 2.5}, {"alone": 1.0}, {"alone": np.inf},
      {"temperature": 0.0}, {"even_at": np.nan}, {"concentration": 0.0}, {"discount": 1.0}, {"discount": -0.1},
-     {"reconsider_every": 0}, {"reconsider_at": None}, {"memory": 0}, {"merge_at": 0.0}, {"learn_known": "no"}],
+     {"reconsider_every": 0}, {"reconsider_at": None}, {"memory": 0}, {"merge_at": 0.0}, {"learn_known": "no"},
+     {"new_slope": 0.0}, {"new_shift": np.inf}],
 )  # fmt: skip
 def test_settings_that_cannot_be_are_refused_by_name(setting):
     with pytest.raises(SettingsError, match=next(iter(setting))):

@@ -26,8 +26,8 @@ class PlainLoop:
     """The dictionary as one would write it down: Python numbers, one sample at a time, nothing clever."""
 
     def __init__(self, spread, sums, counts, threshold, *, cap=30, learn_known=False, alone=None, temperature=1.0,
-                 even_at=None, concentration=None, discount=0.0, reconsider_every=None, reconsider_at=0.0,
-                 memory=5000, merge_at=None):  # fmt: skip
+                 even_at=None, new_slope=1.0, new_shift=0.0, concentration=None, discount=0.0, reconsider_every=None,
+                 reconsider_at=0.0, memory=5000, merge_at=None):  # fmt: skip
         self.psi = [float(p) for p in spread]
         self.groups = {i: Group(map(float, s), n, n) for i, (s, n) in enumerate(zip(sums, counts, strict=True))}
         self.known = self.next_id = len(self.groups)
@@ -35,6 +35,7 @@ class PlainLoop:
         self.waiting, self.past, self.aliases, self.events = {}, [], {}, []
         self.threshold, self.alone, self.cap, self.learn_known = threshold, alone, cap, learn_known
         self.temperature, self.even = temperature, threshold if even_at is None else even_at
+        self.slope, self.shifted = new_slope, new_shift
         self.concentration, self.discount = concentration, discount
         self.every, self.at, self.memory, self.merge_at = reconsider_every, reconsider_at, memory, merge_at
 
@@ -100,7 +101,11 @@ class PlainLoop:
         new = [0.0, *((-s - self.even) / self.temperature for s, _ in rivals)]
         top = max(fits + new)
         shares = [math.exp(f - top) for f in fits if f >= top - 16], [math.exp(f - top) for f in new if f >= top - 16]
-        return math.fsum(shares[1]) / math.fsum(shares[0] + shares[1])
+        if (self.slope, self.shifted) == (1.0, 0.0):
+            return math.fsum(shares[1]) / math.fsum(shares[0] + shares[1])
+        known, fresh = math.fsum(shares[0]), math.fsum(shares[1])
+        odds = (math.log(fresh) if fresh else -top) - math.log(known) if known else math.inf
+        return 0.5 + 0.5 * math.tanh(0.5 * (self.slope * odds + self.shifted))
 
     def move(self, sighting, target, at):
         source = self.home(self.past[sighting][1])
@@ -207,6 +212,8 @@ def cases(draw):
         "alone": draw(st.sampled_from([None, threshold, threshold - 2.0, threshold - 1e6])),
         "temperature": draw(st.sampled_from([0.1, 1.0, 7.0])),
         "even_at": draw(st.sampled_from([None, 0.0, threshold - 5.0, threshold + 5.0])),
+        "new_slope": draw(st.sampled_from([1.0, 0.3])),
+        "new_shift": draw(st.sampled_from([0.0, -1.5])),
         "concentration": draw(st.sampled_from([None, 1.0, 0.2])),
         "discount": draw(st.sampled_from([0.0, 0.4])),
         "reconsider_every": every,

@@ -297,7 +297,7 @@ def given(settings: Settings) -> dict[str, Any]:
 
 def _scored(settings: dict[str, Any]) -> dict[str, Any]:
     """Without the settings that no score depends on, only probabilities, of which cells keep none."""
-    return {name: value for name, value in settings.items() if name != "even_at"}
+    return {name: value for name, value in settings.items() if name not in ("even_at", "new_slope", "new_shift")}
 
 
 def digest(value: Any) -> str:

@@ -64,6 +64,25 @@ class Odds:
 
     even: float  # the log ratio at which a category and one never seen are equally probable
     temperature: float
+    slope: float = 1.0  # of the log odds of a new category: what they are multiplied by
+    shift: float = 0.0  # and what is then added to them
+
+    @property
+    def plain(self) -> bool:
+        """Whether a new category has what the softmax gives it."""
+        return self.slope == 1.0 and self.shift == 0.0
+
+    def new(self, fresh: float, known: float, top: float) -> float:
+        """The probability of a new category.
+
+        Args:
+            fresh, known: the sums of e^(fit - top) over what is new and over categories.
+            top: the best fit. Where ``fresh`` is out of reach, it is e^-top.
+        """
+        if not known:
+            return 1.0
+        odds = (math.log(fresh) if fresh else -top) - math.log(known)
+        return 0.5 + 0.5 * math.tanh(0.5 * (self.slope * odds + self.shift))  # the logistic function, of any number
 
     @property
     def reach(self) -> float:
@@ -192,8 +211,9 @@ class Answers:
         """The probability of each category in a pair, and of a new one for each question.
 
         The softmax of (score - even) / temperature and of 0, which stands for a category never seen. What fits
-        a candidate is new too. What is out of reach of the best, or not among the leading ones, has 0. The sums are
-        exact before they are rounded, so their order does not matter.
+        a candidate is new too. What is out of reach of the best, or not among the leading ones, has 0. Then the log
+        odds of what is new are straightened (:class:`Odds`), and categories share the rest as they shared it before.
+        The sums are exact before they are rounded, so their order does not matter.
         """
         tops = np.zeros(questions)
         sides = [(side, (side.scores - self._odds.even) / self._odds.temperature) for side in (pairs, rivals)]
@@ -203,8 +223,10 @@ class Answers:
             tops[best] = np.maximum(tops[best], fits[firsts])
         shares, others = (self._shares(side, fits, tops) for side, fits in sides)
         unseen = _powers(-tops, tops <= REACH)
-        new, totals = unseen.copy(), unseen.copy()
         ends, other_ends = pairs.bounds(questions), rivals.bounds(questions)
+        if not self._odds.plain:
+            return self._straightened(shares, others, unseen, tops, (ends, other_ends), pairs.at)
+        new, totals = unseen.copy(), unseen.copy()
         single = (np.diff(ends) == 1) & (np.diff(other_ends) == 0)
         totals[single] += shares[ends[:-1][single]]  # of two numbers, this is their sum as rounded by fsum
         many, seldom, never = shares.tolist(), others.tolist(), unseen.tolist()
@@ -213,6 +235,19 @@ class Answers:
             new[j] = math.fsum(fresh)
             totals[j] = math.fsum(many[ends[j] : ends[j + 1]] + fresh)
         return shares / totals[pairs.at], new / totals
+
+    def _straightened(
+        self, shares: Float64s, others: Float64s, unseen: Float64s, tops: Float64s, bounds: tuple[Ints, Ints], at: Ints
+    ) -> tuple[Float64s, Float64s]:
+        """The probabilities, from the weights that the softmax divides by their sum."""
+        ends, other_ends = (side.tolist() for side in bounds)
+        many, seldom, never = shares.tolist(), others.tolist(), unseen.tolist()
+        known, new = np.ones(len(tops)), np.empty(len(tops))
+        for j, top in enumerate(tops.tolist()):
+            mine = math.fsum(many[ends[j] : ends[j + 1]])
+            fresh = math.fsum([never[j], *seldom[other_ends[j] : other_ends[j + 1]]])
+            known[j], new[j] = mine or 1.0, self._odds.new(fresh, mine, top)
+        return shares * ((1.0 - new) / known)[at], new
 
     def _shares(self, pairs: Pairs, fits: Float64s, tops: Float64s) -> Float64s:
         ranks = np.arange(len(fits)) - pairs.bounds(len(tops))[pairs.at]

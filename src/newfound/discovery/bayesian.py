@@ -55,6 +55,9 @@ class BayesianDictionary(Register):
         even_at: The log ratio at which a category and one never seen are equally probable. None: the threshold. The
             threshold says when to found a category, which takes more than being a little more probable; 0 says what
             the densities alone do.
+        new_slope: The log odds that a sample is of a new category are multiplied by it, and ``new_shift`` is added,
+            before categories share what is left as they shared it before. 1 and 0 leave the softmax as it is.
+        new_shift: See ``new_slope``.
         concentration: Of a Pitman-Yor prior, which adds log(members - discount) - log(concentration + discount *
             categories) to every log ratio; with ``discount`` 0 it is a Chinese restaurant process. None: no prior.
             Members of a known category are its labelled readings and the samples that joined it.
@@ -74,7 +77,8 @@ class BayesianDictionary(Register):
 
     The score of a sample is its best log ratio with a category, the prior included; -1e30 if there is none. Its
     probabilities are the softmax of (log ratio - even_at) / temperature over the categories (at most the best 32 of
-    those within 16 temperatures) and of 0 for a new one, with which candidates count.
+    those within 16 temperatures) and of 0 for a new one, with which candidates count; then ``new_slope`` and
+    ``new_shift`` say what that of a new one amounts to.
 
     Raises:
         FeatureError: Sums that are not ``[K, d]`` finite numbers.
@@ -100,6 +104,8 @@ class BayesianDictionary(Register):
         alone: float | None = None,
         temperature: float = 1.0,
         even_at: float | None = None,
+        new_slope: float = 1.0,
+        new_shift: float = 0.0,
         concentration: float | None = None,
         discount: float = 0.0,
         reconsider_every: int | None = None,
@@ -111,6 +117,7 @@ class BayesianDictionary(Register):
         self.threshold = threshold
         self._temperature = number(temperature, "temperature", above=0.0)
         self._even_at = None if even_at is None else number(even_at, "even_at")
+        self._new_slope, self._new_shift = number(new_slope, "new_slope", above=0.0), number(new_shift, "new_shift")
         self._reconsider_every = None if reconsider_every is None else whole(reconsider_every, "reconsider_every")
         self._reconsider_at = number(reconsider_at, "reconsider_at")
         self._memory = whole(memory, "memory")
@@ -187,7 +194,8 @@ class BayesianDictionary(Register):
         take_in(self._ledger, readings, given)
 
     def _weigh(self, readings: Float32s, *, grow: bool) -> Weighing:
-        odds = Odds(self._threshold if self._even_at is None else self._even_at, self._temperature)
+        even = self._threshold if self._even_at is None else self._even_at
+        odds = Odds(even, self._temperature, self._new_slope, self._new_shift)
         return Weighing(readings, self._ledger, self._threshold, self._alone, odds, grow=grow)
 
     def _block_size(self) -> int:
@@ -260,6 +268,8 @@ class BayesianDictionary(Register):
             "alone": self._alone,
             "temperature": self._temperature,
             "even_at": self._even_at,
+            "new_slope": self._new_slope,
+            "new_shift": self._new_shift,
             "concentration": prior.concentration,
             "discount": prior.discount,
             "reconsider_every": self._reconsider_every,
@@ -280,9 +290,11 @@ class BayesianDictionary(Register):
             "threshold", "cap", "learn_known", "alone", "temperature", "concentration", "discount",
             "reconsider_every", "reconsider_at", "memory", "merge_at",
         )  # fmt: skip
+        of_late = {"even_at": None, "new_slope": 1.0, "new_shift": 0.0}  # which older states lack
         try:
             spread = state["spread"]
-            given = {name: state[name] for name in settings} | {"even_at": state.get("even_at")}  # older ones lack it
+            given = {name: state[name] for name in settings}
+            given |= {name: state.get(name, value) for name, value in of_late.items()}
             restored = cls(spread, np.empty((0, len(spread))), [], **given)
             restored._seen = int(state["seen"])
             restored._ledger.restore(state, restored._seen)

@@ -161,6 +161,8 @@ class ByEvidence:
             known["spread"], known["sums"], known["counts"], threshold,
             learn_known=s.learn_known, alone=None if s.alone is None else min(s.alone, threshold),
             temperature=self._temperature(len(known["spread"])), even_at=s.even_at,
+            new_slope=1.0 if isinstance(s.new_slope, str) else s.new_slope,
+            new_shift=0.0 if isinstance(s.new_shift, str) else s.new_shift,
             concentration=s.concentration, discount=s.discount,
             reconsider_every=s.reconsider_every, reconsider_at=min(self._number("reconsider_at"), threshold),
             memory=s.memory, merge_at=s.merge_at,

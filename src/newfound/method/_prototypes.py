@@ -40,6 +40,8 @@ class PrototypeSettings(Settings):
             dictionary; `reconsider_at` can be "rehearsed".
         evidence_temperature: of the dictionary's probabilities (losses have temperatures of their own).
         even_at: of the dictionary: the log ratio at which a new category is as probable as the best one.
+        new_slope, new_shift: of the dictionary: how the log odds of a new category are straightened. "rehearsed" is 1
+            and 0 where nothing is rehearsed.
     """
 
     threshold: float | Literal["adaptive", "rehearsed"] = "rehearsed"
@@ -61,6 +63,8 @@ class PrototypeSettings(Settings):
     learn_known: bool = False
     evidence_temperature: float | Literal["rehearsed"] = "rehearsed"
     even_at: float | None = None
+    new_slope: float | Literal["rehearsed"] = "rehearsed"
+    new_shift: float | Literal["rehearsed"] = "rehearsed"
     concentration: float | None = None
     discount: float = 0.0
 
@@ -85,7 +89,7 @@ class PrototypeSettings(Settings):
             )
         if isinstance(self.threshold, str) and self.threshold not in ("adaptive", "rehearsed"):
             raise SettingsError(f'threshold={self.threshold!r}: choose "adaptive", "rehearsed" or a number.')
-        for name in ("share", "between", "reconsider_at", "evidence_temperature"):
+        for name in ("share", "between", "reconsider_at", "evidence_temperature", "new_slope", "new_shift"):
             value = getattr(self, name)
             if isinstance(value, str) and value != "rehearsed":
                 raise SettingsError(f'{name}={value!r}: choose "rehearsed" or a number.')
