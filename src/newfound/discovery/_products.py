@@ -11,7 +11,8 @@ from newfound.discovery._evidence import Evidence, Grown
 from newfound.discovery._exact import Float32s, Float64s, Ints
 from newfound.discovery._model import Model
 
-_LOWEST = -3.4e38  # above the -inf of columns that do not count
+_GONE = np.float32(-1e35)  # in a vector, to be below every value; -inf times the zeros of a padded product is no number
+_LOWEST = -1e34  # above that, and the -inf, of columns that do not count
 
 
 class Readings:
@@ -109,7 +110,7 @@ class Products:
     def withdraw(self, row: int, after: int) -> None:
         """From the reading after ``after`` on, the row does not count."""
         if row in self._slots:
-            self._vectors[self._slots[row], -1] = -np.inf
+            self._vectors[self._slots[row], -1] = _GONE
         elif row < self._end:
             self.values[after + 1 :, row] = -np.inf
 
