@@ -62,13 +62,14 @@ def test_every_preset_fits_every_method(preset, method, short):
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS)
-def test_the_short_form_has_fewer_epochs_cached_views_and_token_space_and_changes_nothing_else(preset):
+def test_the_short_form_has_fewer_epochs_cached_views_and_token_space_and_changes_nothing_of_the_accounts(preset):
     full, short = (dataclasses.asdict(resolved(preset, short=s)) for s in (False, True))
     assert short["epochs"] == 15
     assert short["cached"]
     assert short["space"] == "tokens"
     changed = {key for key in full if full[key] != short[key]}
-    assert changed <= {"epochs", "warmup_epochs", "cached", "space", "views"}
+    faster = {"lr"} if preset == "default" else set()  # a rate that is for fewer steps
+    assert changed <= {"epochs", "warmup_epochs", "cached", "space", "views"} | faster
 
 
 def test_a_short_result_is_labelled_so():
@@ -130,6 +131,17 @@ def test_a_threshold_is_a_cosine_or_a_log_ratio_as_the_dictionary_has_it():
 def test_evidence_that_cannot_be_weighed_is_refused_before_anything_is_learnt(bad):
     with pytest.raises(SettingsError, match=next(iter(bad))):
         resolved("default", **bad)
+
+
+def test_a_short_training_learns_faster_where_a_rehearsal_can_take_back_what_was_too_much():
+    assert resolved("default", short=True).lr == 1e-3
+    assert resolved("default", short=True, method="baseline").lr == 1e-3
+    for cosines in ({"dictionary": "prototypes"}, {"threshold": "adaptive"}):
+        assert resolved("default", short=True, **cosines).lr == 1e-4
+    assert resolved("default").lr == 1e-4, "a long one goes as far by itself"
+    assert resolved("default", short=True, method="frozen").lr == 1e-4, "what learns nothing has results of before"
+    assert resolved("default", short=True, lr=5e-5).lr == 5e-5
+    assert (resolved("paper", short=True).lr, resolved("released", short=True).lr) == (1e-2, 1e-2)
 
 
 def test_the_temperature_of_a_loss_is_not_that_of_probabilities():
