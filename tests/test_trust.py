@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound._scenes import Cast, Scene
-from newfound._trust import straightened, trusted
+from newfound._trust import answers, straightened, trusted
 from newfound.evaluation import reliability
 from newfound.features import unit
 from newfound.method import get_method
@@ -63,6 +63,33 @@ def test_no_other_temperature_comes_closer_to_what_comes_true_in_the_best_quarte
     assert chosen.keys() == {"evidence_temperature"}, "what was given is not chosen"
     best = brier(told(scenes, **chosen))
     assert all(best <= brier(told(scenes, evidence_temperature=t)) for t in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0, "rehearsed"])
+def test_what_is_rehearsed_is_what_the_dictionary_says(temperature):
+    scenes = [scene(k, evidence_temperature=temperature) for k in range(4)]
+    chosen = trusted(scenes, {}, 5.0)
+    slope, shift = chosen["new_slope"], chosen["new_shift"]
+    warmth = {"evidence_temperature": chosen.get("evidence_temperature", temperature)}
+    plain, served = told(scenes, **warmth), told(scenes, **chosen | warmth)
+    for one, other in zip(plain, served, strict=True):
+        assert answers(one, slope, shift) == pytest.approx(other.probability, abs=1e-6)
+
+
+@pytest.mark.parametrize("given", [{"new_slope": 0.5}, {"new_shift": -1.0}])
+def test_of_slope_and_shift_one_that_is_given_stays_and_the_other_is_rehearsed(given):
+    scenes = [scene(k, evidence_temperature=1.0, **given) for k in range(4)]
+    (name,) = {"new_slope", "new_shift"} - given.keys()
+    found = trusted(scenes, {}, 5.0)
+    assert found.keys() == {name}
+    best, *others = (likelihood(scenes, {**given, name: found[name] + off}) for off in (0.0, 0.3, -0.3))
+    assert best > max(others)
+
+
+def likelihood(scenes, odds):
+    """The log likelihood of what was new."""
+    said = [(one.new_probability, one.new) for one in told(scenes, **odds)]
+    return sum(np.log(np.where(new, p, 1 - p)).sum() for p, new in said)
 
 
 def test_a_temperature_that_was_given_is_kept_even_one():

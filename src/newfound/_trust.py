@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from newfound._scenes import Scene, Told, with_settings
+from newfound.discovery._answers import REACH
 
 _NEW = ("new_slope", "new_shift")
 _COARSE = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # temperatures
 _FINE = (2**-0.5, 2**-0.25, 2**0.25, 2**0.5)  # and around the best of them
-_CERTAIN = 1e-7  # a probability is at least so far from 0 and from 1: farther is not told apart
 _SLOPES = 0.1, 2.0  # so that a sample which fits worse is never less likely to be new
 _USUAL = (1.0, 0.0)  # slope and shift that change nothing
 _HELD = (1.0, 2.0)  # how far off they are likely to be: few samples do not take them far
@@ -29,20 +29,21 @@ def trusted(scenes: Sequence[Scene], settings: Mapping[str, Any], cut: float) ->
     of all where the threshold does not suit the draw.
     """
     asked = with_settings(scenes[0].method, settings).settings
-    straighten = all(getattr(asked, name, None) == "rehearsed" for name in _NEW)
+    given = {name: value for name in _NEW if (value := getattr(asked, name, None)) != "rehearsed"}
     search = getattr(asked, "evidence_temperature", None) == "rehearsed"
-    plain = {**settings, **(dict(zip(_NEW, _USUAL, strict=True)) if straighten else {})}
-    if not (search or straighten) or scenes[0].told(plain, cut) is None:
+    plain = {**settings, **dict(zip(_NEW, _USUAL, strict=True))}
+    if (len(given) == len(_NEW) and not search) or scenes[0].told(plain, cut) is None:
         return {}
     tried: dict[float | None, tuple[float, dict[str, float]]] = {}
 
     def play(temperature: float | None) -> None:
         trial = plain if temperature is None else {**plain, "evidence_temperature": temperature}
         told = [one for scene in scenes if (one := scene.told(trial, cut)) is not None]
-        new = straightened(told) if straighten else _USUAL
-        errors = sorted(float(np.square(_answers(one, *new) - one.right).mean()) for one in told)
+        new = straightened(told, *map(given.get, _NEW))
+        errors = sorted(float(np.square(answers(one, *new) - one.right).mean()) for one in told)
         quarter = errors[: (len(errors) + 3) // 4]
-        tried[temperature] = float(np.mean(quarter)), dict(zip(_NEW, new, strict=True)) if straighten else {}
+        left = {name: value for name, value in zip(_NEW, new, strict=True) if name not in given}
+        tried[temperature] = float(np.mean(quarter)), left
 
     for temperature in _COARSE if search else (None,):
         play(temperature)
@@ -54,8 +55,11 @@ def trusted(scenes: Sequence[Scene], settings: Mapping[str, Any], cut: float) ->
     return tried[best][1] | ({} if best is None else {"evidence_temperature": best})
 
 
-def straightened(told: Sequence[Told]) -> tuple[float, float]:
-    """Slope and shift of the log odds of being new under which they are most likely, given what was new."""
+def straightened(told: Sequence[Told], slope: float | None = None, shift: float | None = None) -> tuple[float, float]:
+    """Slope and shift of the log odds of being new under which they are most likely, given what was new.
+
+    One that is given stays.
+    """
     odds = np.concatenate([_log_odds(one.new_probability) for one in told])
     sign = np.where(np.concatenate([one.new for one in told]), 1.0, -1.0)
 
@@ -66,19 +70,21 @@ def straightened(told: Sequence[Told]) -> tuple[float, float]:
         value = np.logaddexp(0.0, against).sum() + 0.5 * (off * (found - _USUAL)).sum()
         return float(value), np.array([(push * odds).sum(), push.sum()]) + off
 
-    found = minimize(loss, np.array(_USUAL), jac=True, method="L-BFGS-B", bounds=[_SLOPES, (None, None)]).x
+    bounds = [_SLOPES if slope is None else (slope, slope), (shift, shift)]
+    start = [usual if value is None else value for value, usual in zip((slope, shift), _USUAL, strict=True)]
+    found = minimize(loss, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds).x
     return float(found[0]), float(found[1])
 
 
-def _answers(told: Told, slope: float, shift: float) -> NDArray[np.float64]:
-    """The probabilities of the answers once the odds of being new are straightened."""
-    if (slope, shift) == _USUAL:
-        return told.probability
+def answers(told: Told, slope: float, shift: float) -> NDArray[np.float64]:
+    """The probabilities of answers that were told without, once the odds of being new are straightened."""
     new = 1.0 / (1.0 + np.exp(-(slope * _log_odds(told.new_probability) + shift)))
-    others = (1.0 - new) * told.probability / np.maximum(1.0 - told.new_probability, _CERTAIN)
-    return np.where(told.created, new, others)
+    known = 1.0 - told.new_probability
+    share = np.divide(told.probability, known, where=known > 0, out=np.ones_like(known))  # the nearest one has it all
+    return np.where(told.created, new, (1.0 - new) * share)
 
 
 def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    sure = np.clip(probability, _CERTAIN, 1.0 - _CERTAIN)
-    return np.log(sure) - np.log1p(-sure)
+    """As far as a dictionary tells them apart."""
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log(probability) - np.log1p(-probability), -REACH, REACH)

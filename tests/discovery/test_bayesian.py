@@ -164,18 +164,24 @@ def test_the_odds_of_a_new_category_are_straightened_and_categories_share_the_re
     plain = BayesianDictionary(*args, **options)
     other = BayesianDictionary(*args, **options, new_slope=slope, new_shift=shift)
     readings = rng.standard_normal((40, 3)) * 3
-    one, two = plain.observe(readings, runners_up=6), other.observe(readings, runners_up=6)
+    one, two = plain.observe(readings, runners_up=46), other.observe(readings, runners_up=46)  # all there can be
     for name in ("category", "score", "created", "runners_up_category", "runners_up_score"):
         assert getattr(one, name).tolist() == getattr(two, name).tolist(), "probabilities decide nothing"
-    told = (one.new_probability > 1e-6) & (one.new_probability < 1 - 1e-6)
-    odds = np.log(one.new_probability[told] / (1 - one.new_probability[told]))
-    assert two.new_probability[told] == pytest.approx(1 / (1 + np.exp(-(slope * odds + shift))), abs=1e-6)
-    left = (1 - two.new_probability[told]) / (1 - one.new_probability[told])
-    answers = np.where(one.created[told], two.new_probability[told], one.probability[told] * left)
-    assert two.probability[told] == pytest.approx(answers, abs=1e-6)
-    assert two.runners_up_probability[told] == pytest.approx(one.runners_up_probability[told] * left[:, None], abs=1e-6)
+    known = 1 - one.new_probability
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(one.new_probability / known), -16, 16)  # e^-16 is out of reach
+    new = 1 / (1 + np.exp(-(slope * odds + shift)))
+    assert two.new_probability == pytest.approx(new, abs=1e-6)
+    left = np.divide(1 - new, known, where=known > 0, out=np.zeros_like(known))
+    # Where all are out of reach, the nearest one has the rest.
+    answers = np.where(known > 0, one.probability * left, 1 - new)
+    assert two.probability[~two.created] == pytest.approx(answers[~two.created], abs=1e-6)
+    assert two.probability[two.created] == pytest.approx(new[two.created], abs=1e-6)
+    near = known > 0
+    shared = one.runners_up_probability[near] * left[near, None]
+    assert two.runners_up_probability[near] == pytest.approx(shared, abs=1e-6)
     every = two.runners_up_probability.sum(axis=1) + two.new_probability + np.where(two.created, 0, two.probability)
-    assert (every <= 1 + 1e-9).all()
+    assert every == pytest.approx(np.ones(40))
 
 
 @pytest.mark.parametrize("slope", [0.3, 1.0, 30.0])

@@ -104,9 +104,12 @@ class PlainLoop:
         shares = [math.exp(f - top) for f in fits if f >= top - 16], [math.exp(f - top) for f in new if f >= top - 16]
         if (self.slope, self.shifted) == (1.0, 0.0):
             return math.fsum(shares[1]) / math.fsum(shares[0] + shares[1])
-        known, fresh = math.fsum(shares[0]), math.fsum(shares[1])
-        odds = (math.log(fresh) if fresh else -top) - math.log(known) if known else math.inf
-        return 0.5 + 0.5 * math.tanh(0.5 * (self.slope * odds + self.shifted))
+        known, fresh = map(math.fsum, shares)
+        odds = 16.0 if not known else -16.0 if not fresh else math.log(fresh) - math.log(known)
+        odds = self.slope * max(-16.0, min(16.0, odds)) + self.shifted
+        if not fits:
+            return 1.0
+        return 1.0 / (1.0 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1.0 + math.exp(odds))
 
     def move(self, sighting, target, at):
         source = self.home(self.past[sighting][1])

@@ -72,17 +72,18 @@ class Odds:
         """Whether a new category has what the softmax gives it."""
         return self.slope == 1.0 and self.shift == 0.0
 
-    def new(self, fresh: float, known: float, top: float) -> float:
-        """The probability of a new category.
+    def new(self, fresh: float, known: float) -> tuple[float, float]:
+        """The probabilities of a new category and of one there is.
 
         Args:
-            fresh, known: the sums of e^(fit - top) over what is new and over categories.
-            top: the best fit. Where ``fresh`` is out of reach, it is e^-top.
+            fresh, known: the sums of e^(fit - top) over what is new and over categories; not both are 0, which stands
+                for out of reach. Beyond it all log odds are one.
         """
-        if not known:
-            return 1.0
-        odds = (math.log(fresh) if fresh else -top) - math.log(known)
-        return 0.5 + 0.5 * math.tanh(0.5 * (self.slope * odds + self.shift))  # the logistic function, of any number
+        odds = math.log(fresh) - math.log(known) if fresh and known else REACH if fresh else -REACH
+        odds = self.slope * min(max(odds, -REACH), REACH) + self.shift
+        rare = math.exp(-abs(odds))  # the logistic function, without taking a probability near 1 from 1
+        often, seldom = 1.0 / (1.0 + rare), rare / (1.0 + rare)
+        return (often, seldom) if odds >= 0 else (seldom, often)
 
     @property
     def reach(self) -> float:
@@ -225,7 +226,7 @@ class Answers:
         unseen = _powers(-tops, tops <= REACH)
         ends, other_ends = pairs.bounds(questions), rivals.bounds(questions)
         if not self._odds.plain:
-            return self._straightened(shares, others, unseen, tops, (ends, other_ends), pairs.at)
+            return self._straightened(shares, others, unseen, (ends, other_ends), pairs.at)
         new, totals = unseen.copy(), unseen.copy()
         single = (np.diff(ends) == 1) & (np.diff(other_ends) == 0)
         totals[single] += shares[ends[:-1][single]]  # of two numbers, this is their sum as rounded by fsum
@@ -237,17 +238,23 @@ class Answers:
         return shares / totals[pairs.at], new / totals
 
     def _straightened(
-        self, shares: Float64s, others: Float64s, unseen: Float64s, tops: Float64s, bounds: tuple[Ints, Ints], at: Ints
+        self, shares: Float64s, others: Float64s, unseen: Float64s, bounds: tuple[Ints, Ints], at: Ints
     ) -> tuple[Float64s, Float64s]:
         """The probabilities, from the weights that the softmax divides by their sum."""
         ends, other_ends = (side.tolist() for side in bounds)
         many, seldom, never = shares.tolist(), others.tolist(), unseen.tolist()
-        known, new = np.ones(len(tops)), np.empty(len(tops))
-        for j, top in enumerate(tops.tolist()):
-            mine = math.fsum(many[ends[j] : ends[j + 1]])
-            fresh = math.fsum([never[j], *seldom[other_ends[j] : other_ends[j + 1]]])
-            known[j], new[j] = mine or 1.0, self._odds.new(fresh, mine, top)
-        return shares * ((1.0 - new) / known)[at], new
+        questions = len(never)
+        scale, new = np.zeros(questions), np.ones(questions)
+        for j in range(questions):
+            first, end = ends[j], ends[j + 1]
+            if first == end:
+                continue  # there is no category
+            mine = math.fsum(many[first:end])
+            new[j], rest = self._odds.new(math.fsum([never[j], *seldom[other_ends[j] : other_ends[j + 1]]]), mine)
+            if not mine:  # all are out of reach: what is left is the nearest one's
+                shares[first] = mine = 1.0
+            scale[j] = rest / mine
+        return shares * scale[at], new
 
     def _shares(self, pairs: Pairs, fits: Float64s, tops: Float64s) -> Float64s:
         ranks = np.arange(len(fits)) - pairs.bounds(len(tops))[pairs.at]
