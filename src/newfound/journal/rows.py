@@ -127,7 +127,7 @@ def unpack_sighting(row: Sequence[Any]) -> SightingRow:
     """The inverse of `pack_sighting`. Raises Damaged if it was not made by that."""
     try:
         runners_up, probabilities = unpack_runners_up(row[10])
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, OverflowError):
         raise Damaged(f"sighting {row[NUMBER]}", f"its runners-up are {row[10]!r}") from None
     return SightingRow(*row[:5], bool(row[5]), *row[6:10], runners_up, *row[11:], probabilities)  # type: ignore[call-arg]
 

@@ -1,8 +1,9 @@
 """The tables of a journal, their version, and the way from older versions to this one.
 
-Version 1 is the first; version 2 stores a snapshot in pieces. To change a table: change it here, add the step to
-`MIGRATIONS` under the version it starts from, and keep dumps of journals of the new version in tests/journal/versions
-for ever: one with every kind of row, and one for each kind of dictionary that has decided on a few sightings.
+Version 1 is the first; version 2 stores a snapshot in pieces; version 3 says how probable runners-up are. To change a
+table: change it here, add the step to `MIGRATIONS` under the version it starts from, and keep dumps of journals of the
+new version in tests/journal/versions for ever: one with every kind of row, and one for each kind of dictionary that has
+decided on a few sightings.
 """
 
 from __future__ import annotations
@@ -84,7 +85,13 @@ def _in_pieces(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN piece INTEGER NOT NULL DEFAULT 0")
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _in_pieces}  # version n: what makes n + 1 of it
+def _with_probabilities(connection: Connection) -> None:
+    """To version 3: rows stay as they are, without probabilities; an older newfound could not read those to come."""
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {  # version n: what makes n + 1 of it
+    1: _in_pieces, 2: _with_probabilities,
+}  # fmt: skip
 
 
 def newest() -> int:
