@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from newfound._scenes import Scene, Told, with_settings
 from newfound.discovery._answers import REACH
@@ -78,13 +79,13 @@ def straightened(told: Sequence[Told], slope: float | None = None, shift: float 
 
 def answers(told: Told, slope: float, shift: float) -> NDArray[np.float64]:
     """The probabilities of answers that were told without, once the odds of being new are straightened."""
-    new = 1.0 / (1.0 + np.exp(-(slope * _log_odds(told.new_probability) + shift)))
+    new = expit(slope * _log_odds(told.new_probability) + shift)
     known = 1.0 - told.new_probability
     share = np.divide(told.probability, known, where=known > 0, out=np.ones_like(known))  # the nearest one has it all
-    return np.where(told.created, new, (1.0 - new) * share)
+    return np.asarray(np.where(told.created, new, (1.0 - new) * share))
 
 
 def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """As far as a dictionary tells them apart."""
     with np.errstate(divide="ignore"):
-        return np.clip(np.log(probability) - np.log1p(-probability), -REACH, REACH)
+        return np.asarray(np.clip(np.log(probability) - np.log1p(-probability), -REACH, REACH))

@@ -96,7 +96,8 @@ def check_continues(path: Path, format: str) -> None:
         first = file.readline()
     fits = JsonLines.is_line(first) if format == "jsonl" else first.rstrip("\r\n") == ",".join(COLUMNS)
     if not fits:
-        raise DataError(f"{path} does not start like the {format} that would be added to it; name another file")
+        older = " (an older newfound had other columns)" if format == "csv" else ""
+        raise DataError(f"{path} does not start like the {format} that would be added to it{older}; name another file")
 
 
 def mend_end(path: Path, format: str) -> str:
