@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -68,19 +68,26 @@ SOME = st.fixed_dictionaries(
     optional={
         "epochs": st.integers(0, 200),
         "batch_size": st.integers(1, 512),
-        "lr": st.floats(1e-9, 1.0),
+        "lr": st.floats(1e-9, 1.0) | st.sampled_from([1e-4, 1e-3]),
         "flip": st.booleans(),
         "threshold": st.sampled_from([-0.5, 0.0, 0.7]) | st.sampled_from(["rehearsed", "adaptive"]),
         "creator": st.sampled_from([None, "mkee", "mixup", "cutmix"]),
+        "dictionary": st.just("prototypes"),
+        "share": st.sampled_from(["rehearsed", 1.0]),
     },
 )
 
 
 @given(SOME, SOME)
 @examples(max_examples=40)
+@example({"dictionary": "prototypes"}, {"dictionary": "prototypes", "lr": 1e-4})
+@example({"dictionary": "prototypes"}, {"dictionary": "prototypes", "lr": 1e-3})
 def test_cells_that_learn_with_other_settings_are_other_cells(bench, one, other):
     resolved = [presets.resolve("ltc", "default", short=True, overrides=settings) for settings in (one, other)]
     assert (key(bench, **one) == key(bench, **other)) == (resolved[0] == resolved[1])
+    for settings, expected in zip((one, other), resolved, strict=True):
+        told = Cell(Variant("ltc", "default", settings), 0, bench).settings
+        assert presets.resolve("ltc", "default", short=True, overrides=told) == expected, "what it is trained with"
 
 
 def test_a_local_pipeline_is_for_the_cells_that_create_by_diffusion_and_no_other(bench, monkeypatch, tmp_path):

@@ -12,6 +12,8 @@ import json
 import shlex
 import subprocess
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -153,17 +155,23 @@ class Cell:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The settings that do differ from the preset's, by name: naming a preset's own value changes nothing."""
-        v = self.variant
-        preset = dataclasses.asdict(presets.resolve(v.method, v.preset, short=self.setup.short, overrides={}))
-        unlike = {name: value for name, value in v.settings.items() if name not in preset or preset[name] != value}
-        hints = get_type_hints(get_method(v.method).settings_class)
+        unlike = dict(self.variant.settings)
+        for name in sorted(unlike):  # what a setting is by itself may depend on others
+            rest = {other: value for other, value in unlike.items() if other != name}
+            with suppress(SettingsError):  # it is needed
+                if self._resolve(rest) == self._resolve(unlike):
+                    unlike = rest
+        hints = get_type_hints(get_method(self.variant.method).settings_class)
         return {name: _spelled(value, hints.get(name)) for name, value in sorted(unlike.items())}
 
     @cached_property
     def resolved(self) -> Settings:
         """All settings but where diffusion's weights are, which is the setup's."""
+        return self._resolve(self.settings)
+
+    def _resolve(self, settings: Mapping[str, Any]) -> Settings:
         v = self.variant
-        return presets.resolve(v.method, v.preset, short=self.setup.short, overrides=v.settings | self.settings)
+        return presets.resolve(v.method, v.preset, short=self.setup.short, overrides=dict(settings))
 
     @property
     def pipeline(self) -> str | None:
