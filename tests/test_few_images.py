@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,11 @@ def resolved(method: str = "frozen", preset: str = "default", **asked):
     return presets.resolve(method, preset, short=True, overrides=asked)
 
 
+def as_suits(settings, labelled, *, asked=(), method="ltc", say):
+    """The settings that suit these images; with cosines, what the preset has for them."""
+    return suited(settings, labelled, asked=asked, cosines=partial(resolved, method, dictionary="prototypes"), say=say)
+
+
 def copies(sizes: list[int]) -> LabelledImages:
     """Classes of so many copies of one image each."""
     labels = [k for k, size in enumerate(sizes) for _ in range(size)]
@@ -25,8 +32,8 @@ def copies(sizes: list[int]) -> LabelledImages:
 @pytest.mark.parametrize("asked", ["rehearsed", 12.0])
 def test_where_a_class_is_copies_of_one_image_cosines_are_compared_and_it_is_said(asked):
     said: list[str] = []
-    settings = resolved(threshold=asked)
-    found = suited(settings, copies([3, 2, 3, 4]), asked={"threshold", "dictionary"}, say=said.append)
+    settings, few = resolved(threshold=asked), copies([3, 2, 3, 4])
+    found = as_suits(settings, few, asked={"threshold", "dictionary"}, method="frozen", say=said.append)
     assert (found.dictionary, found.threshold) == ("prototypes", "rehearsed")
     (line,) = said
     assert "copies of one image" in line
@@ -36,8 +43,9 @@ def test_where_a_class_is_copies_of_one_image_cosines_are_compared_and_it_is_sai
 @pytest.mark.parametrize(("kinds", "each"), [(3, 9), (5, 3)], ids=["few classes", "few images"])
 def test_where_nothing_can_be_rehearsed_cosines_are_compared_and_it_is_said(kinds, each, pictures):
     said: list[str] = []
-    found = suited(resolved("ltc"), load_dataset(pictures(kinds=kinds, each=each)), asked=(), say=said.append)
+    found = as_suits(resolved("ltc"), load_dataset(pictures(kinds=kinds, each=each)), say=said.append)
     assert (found.dictionary, found.update) == ("prototypes", "fixed")
+    assert found.lr == resolved("ltc", dictionary="prototypes").lr == 1e-4, "it learns as for cosines"
     (line,) = said
     assert f"{kinds} classes with {kinds * each} images" in line
     assert "4 classes, and 4 images a class" in line
@@ -46,7 +54,7 @@ def test_where_nothing_can_be_rehearsed_cosines_are_compared_and_it_is_said(kind
 def test_who_asks_for_evidence_or_gives_a_log_ratio_gets_evidence(pictures):
     few, said = load_dataset(pictures(kinds=2, each=3)), []
     for settings, asked in ((resolved(), {"dictionary"}), (resolved(threshold=5.0), {"threshold"})):
-        assert suited(settings, few, asked=asked, say=said.append) is settings
+        assert as_suits(settings, few, asked=asked, say=said.append) is settings
     assert said == []
 
 
@@ -55,9 +63,9 @@ def test_who_asks_for_evidence_or_gives_a_log_ratio_gets_evidence(pictures):
 def test_where_there_are_enough_images_or_no_evidence_settings_stay_as_they_are(method, preset, pictures):
     said: list[str] = []
     settings = resolved(method, preset)
-    assert suited(settings, load_dataset(pictures(kinds=4, each=4)), asked=(), say=said.append) is settings
+    assert as_suits(settings, load_dataset(pictures(kinds=4, each=4)), say=said.append) is settings
     if preset == "paper":
-        assert suited(settings, copies([2, 2]), asked=(), say=said.append) is settings
+        assert as_suits(settings, copies([2, 2]), say=said.append) is settings
     assert said == []
 
 
@@ -82,3 +90,8 @@ def test_a_few_classes_are_recognised_and_another_is_discovered(kinds, fit_tiny,
 def test_little_is_kept_of_what_a_few_images_taught(fit_tiny, pictures):
     run = fit_tiny(pictures(kinds=3, each=3), method="ltc", preset="default")
     assert run.config["share"] == 0.25
+
+
+def test_a_few_images_are_learnt_at_the_rate_that_is_for_cosines(fit_tiny, pictures):
+    few, enough = (fit_tiny(pictures(kinds=k, each=4), method="ltc", preset="default") for k in (3, 4))
+    assert (few.config["settings"]["lr"], enough.config["settings"]["lr"]) == (1e-4, 1e-3)

@@ -136,8 +136,8 @@ def test_evidence_that_cannot_be_weighed_is_refused_before_anything_is_learnt(ba
 def test_a_short_training_learns_faster_where_a_rehearsal_can_take_back_what_was_too_much():
     assert resolved("default", short=True).lr == 1e-3
     assert resolved("default", short=True, method="baseline").lr == 1e-3
-    for cosines in ({"dictionary": "prototypes"}, {"threshold": "adaptive"}):
-        assert resolved("default", short=True, **cosines).lr == 1e-4
+    for otherwise in ({"dictionary": "prototypes"}, {"threshold": "adaptive"}, {"threshold": 10.0}, {"share": 1.0}):
+        assert resolved("default", short=True, **otherwise).lr == 1e-4
     assert resolved("default").lr == 1e-4, "a long one goes as far by itself"
     assert resolved("default", short=True, method="frozen").lr == 1e-4, "what learns nothing has results of before"
     assert resolved("default", short=True, lr=5e-5).lr == 5e-5

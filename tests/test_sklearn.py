@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -232,8 +233,10 @@ def test_of_one_row_a_class_known_kinds_are_recognised_and_others_discovered(dic
 def test_where_nothing_can_be_rehearsed_rows_are_compared_as_a_run_compares_images(centre, pictures):
     X, y = rows(range(3), each=3)
     model = OnTheFlyClassifier(centre=centre).fit(X, y)
-    default = presets.resolve("frozen", "default", short=True, overrides={})
-    run = suited(default, load_dataset(pictures(kinds=3, each=3)), asked=(), say=lambda line: None)
+    of_preset = partial(presets.resolve, "frozen", "default", short=True)
+    cosines = partial(of_preset, overrides={"dictionary": "prototypes"})
+    few = load_dataset(pictures(kinds=3, each=3))
+    run = suited(of_preset(overrides={}), few, asked=(), cosines=cosines, say=lambda line: None)
     ours = model._deciding.settings
     assert (ours.dictionary, ours.update, ours.threshold) == (run.dictionary, run.update, run.threshold)
     assert ours.centre == (run.centre if centre else False)

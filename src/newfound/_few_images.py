@@ -16,8 +16,13 @@ P = TypeVar("P", bound=PrototypeSettings)
 
 
 def suited(
-    settings: Settings, labelled: LabelledImages, *, asked: Collection[str], say: Callable[[str], None]
-) -> Settings:  # fmt: skip
+    settings: Settings,
+    labelled: LabelledImages,
+    *,
+    asked: Collection[str],
+    cosines: Callable[[], Settings],
+    say: Callable[[str], None],
+) -> Settings:
     """The settings, with cosines in place of evidence where images are too few to show how they differ.
 
     Evidence needs the spread within classes and between them. Where that is a guess, and no rehearsal can mend it, it
@@ -25,6 +30,7 @@ def suited(
 
     Args:
         asked: the settings that were given by name: who asks for evidence gets it, if it can be had at all.
+        cosines: gives the settings as they would be with cosines, whose training may be another one.
         say: told of the change.
     """
     if not isinstance(settings, PrototypeSettings) or settings.dictionary != "bayesian":
@@ -40,7 +46,9 @@ def suited(
         f'{why}: cosines with prototypes are compared instead of weighing evidence (dictionary="prototypes"). '
         "More classes and images make discovery better."
     )
-    return by_cosines(settings, len(labelled.classes))
+    compared = cosines()
+    assert isinstance(compared, PrototypeSettings), "of the same method"
+    return by_cosines(compared, len(labelled.classes))
 
 
 def by_cosines(settings: P, classes: int) -> P:

@@ -111,7 +111,9 @@ def fit(
     folder = None if out is None else a_path(out, "out")
     if short is None:
         short = not torch.cuda.is_available() and accelerator in ("auto", "cpu")
-    resolved = presets.resolve(method, preset, short=short, overrides=settings | {"epochs": epochs})
+    asked = settings | {"epochs": epochs}
+    resolve = partial(presets.resolve, method, preset, short=short)
+    resolved = resolve(overrides=asked)
     fabric = make_fabric(accelerator, devices, num_nodes, strategy, precision)
     if fabric.world_size > 1 and not get_method(method).shares_batches:
         raise SettingsError(f"{method} trains in one process on one device, not on {fabric.world_size}.")
@@ -136,7 +138,8 @@ def fit(
         store = TokenCache(cache)
         encoder = Encoder(model, Views(model.spec, augmentation), cache=store)
         labelled, skipped = readable(labelled, encoder, fabric, reporter)
-        resolved = suited(resolved, labelled, asked=settings, say=reporter.say)
+        cosines = partial(resolve, overrides=asked | {"dictionary": "prototypes", "threshold": "rehearsed"})
+        resolved = suited(resolved, labelled, asked=settings, cosines=cosines, say=reporter.say)
         config = _config(
             method, presets.label(preset, short=short), resolved, model.identity(), seed, precision, labelled, skipped
         )

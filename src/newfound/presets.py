@@ -44,8 +44,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 WEIGHING: dict[str, dict[str, Any]] = {
     "default": {"within": None, "between": None, "alone": -100.0, "power": None, "reconsider_at": 0.0, "even_at": 0.0}
 }  # fmt: skip
-# And where a short training does so: ten times the rate. A rehearsal says how much of what is learnt to keep, which is
-# about half where the known classes are many, and a tenth where they are few (docs/discovery.md).
+# And where a short training does so, and a rehearsal says how much of what it learns to keep (docs/discovery.md).
 LEARNING: dict[str, dict[str, Any]] = {"default": {"lr": 1e-3}}
 _IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 SHORT: dict[str, Any] = {"epochs": 15, "warmup_epochs": 1, "cached": True, "views": 8, "space": "tokens"}
@@ -76,8 +75,10 @@ def resolve(method: str, preset: str, *, short: bool, overrides: dict[str, Any])
     if (overrides.get("threshold") or values.get("threshold")) == "adaptive" and "centre" in values:
         # A threshold learnt on plain cosines is one for plain cosines.
         values |= {"centre": False, "dictionary": "prototypes"}
-    if (overrides.get("dictionary") or values.get("dictionary")) == "bayesian":
-        learning = LEARNING.get(preset, {}) if short and values["epochs"] else {}
+    asked = values | {k: v for k, v in overrides.items() if v is not None}
+    if asked.get("dictionary") == "bayesian":
+        rehearsed = asked.get("threshold") == asked.get("share") == "rehearsed"
+        learning = LEARNING.get(preset, {}) if short and asked.get("epochs") and rehearsed else {}
         values |= {k: v for k, v in {**WEIGHING.get(preset, {}), **learning}.items() if k in fields}
     hints = get_type_hints(cls)
     return cls(**(values | {k: v for k, v in overrides.items() if v is not None or _fits(None, hints[k])}))

@@ -29,9 +29,8 @@ from newfound.teaching import train
 from newfound.training import blend_tail
 
 MIN_CLASSES, MIN_IMAGES = 4, 4  # classes in all; images a class, on average
-# Of equal shares the largest is taken; never 0: what was learnt has a say. A tenth is for what learns faster.
-SHARES = (1.0, 0.75, 0.5, 0.25, 0.1)
-_SHARES_OF_COSINES = SHARES[:-1]
+SHARES = (1.0, 0.75, 0.5, 0.25)  # of equal ones the largest is taken; never 0: what was learnt has a say
+LEAST = 0.1  # for evidence, where training is faster
 WORTH = 0.01  # by how much another setting must be better than the one that is usually good
 _KEPT = "chosen.json"
 _ORDERS = 3  # of a stream whose draw took a training: what evidence founds depends on what comes first
@@ -134,7 +133,7 @@ def rehearse(
     """
     with torch.random.fork_rng(devices=[]):
         blank = method_class(encoder.backbone.dim, int(targets.max()) + 1, settings)
-    shares = _shares(settings)
+    shares = shares_for(settings)
     draws = draws or draws_for(settings)
     why = too_few(int(targets.max()) + 1, len(items))
     if why is None:
@@ -151,14 +150,14 @@ def rehearse(
     return Rehearsal(cut, shares[-1], [], [], 0, (cut, cut), fallback=why)  # few images: little is kept
 
 
-def _shares(settings: Settings) -> Sequence[float]:
-    """How much of what is learnt a rehearsal tries to keep."""
+def shares_for(settings: Settings) -> Sequence[float]:
+    """How much of what is learnt a rehearsal tries to keep, descending."""
     asked = getattr(settings, "share", 1.0)
     if not isinstance(asked, str):
         return (asked,)
     if not settings.epochs:
         return (1.0,)
-    return SHARES if getattr(settings, "dictionary", None) == "bayesian" else _SHARES_OF_COSINES
+    return (*SHARES, LEAST) if getattr(settings, "dictionary", None) == "bayesian" else SHARES
 
 
 def _steps(method: Method, draws: int) -> int | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from newfound import presets, rehearsal
+from newfound import _trust, presets, rehearsal
 from newfound.benchmarks import decisions
 from newfound.benchmarks.cells import Setup
 from newfound.benchmarks.decisions import FEATURES, FOLDER, RULES, caption, run_decisions, table_rows, write
@@ -38,8 +38,9 @@ def setup(write_folder, tiny_weights, tmp_path_factory) -> Setup:
 def _quick(monkeypatch):
     """Trainings of one epoch on two views, and rehearsals that try less."""
     monkeypatch.setattr(presets, "SHORT", presets.SHORT | {"epochs": 1, "views": 2})
-    monkeypatch.setattr(decisions, "SHARES", (1.0, 0.5))
-    monkeypatch.setattr(rehearsal, "_TEMPERATURES", (1.0, 10.0))
+    monkeypatch.setattr(rehearsal, "SHARES", (1.0, 0.5))
+    monkeypatch.setattr(_trust, "_COARSE", (1.0, 10.0))
+    monkeypatch.setattr(_trust, "_FINE", ())
     monkeypatch.setattr(_deciding, "_COSINES", np.array([0.3, 0.6]))
     monkeypatch.setattr(_deciding, "_LOG_RATIOS", np.array([0.0, 10.0]))
     monkeypatch.setattr(_deciding, "_REHEARSED", {name: values[:2] for name, values in _deciding._REHEARSED.items()})
@@ -49,6 +50,18 @@ def _quick(monkeypatch):
 def two_rules(monkeypatch) -> tuple[str, ...]:
     """The table has a row of cosines and a row of evidence, whatever else there is to compare."""
     return only(monkeypatch, COSINES, EVIDENCE)
+
+
+def test_every_rule_is_offered_the_shares_that_a_training_with_it_would_be(setup, two_rules, tmp_path, monkeypatch):
+    offered = {}
+
+    def watched(scenes, rule):
+        offered[rule["dictionary"]] = list(scenes)
+        return rehearsal.choose(scenes, rule)
+
+    monkeypatch.setattr(decisions, "choose", watched)
+    run_decisions(setup, tmp_path, seeds=[0], features=["ltc"])
+    assert offered == {"prototypes": [1.0, 0.5], "bayesian": [1.0, 0.5, rehearsal.LEAST]}
 
 
 class Told(Reporter):

@@ -38,7 +38,7 @@ from newfound.files import write_text
 from newfound.launching import launch
 from newfound.method import Method, get_method
 from newfound.progress import Reporter
-from newfound.rehearsal import SHARES, choose, draws_for, play
+from newfound.rehearsal import choose, draws_for, play, shares_for
 from newfound.teaching import readable, train
 from newfound.training import blend_tail
 from newfound.views import Augmentation, Views
@@ -71,7 +71,8 @@ class Learnt:
 
     def measure(self, rule: str, setup: Setup, seed: int) -> dict[str, Any]:
         """Choose the rule's settings in rehearsal, and score it on the stream."""
-        chosen = choose(self.scenes, RULES[rule])
+        offered = shares_for(with_settings(self.reader, RULES[rule]).settings)
+        chosen = choose({share: self.scenes[share] for share in offered}, RULES[rule])
         method = with_settings(self.reader, {**RULES[rule], **chosen.settings})
         labelled, (features, seen) = self.known, self.stream[chosen.share]
         with torch.inference_mode():
@@ -156,7 +157,9 @@ def learn(setup: Setup, name: str, seed: int, reporter: Reporter) -> Learnt:
     """Learn the features of a method, on the whole labelled set and on rehearsed draws of it."""
     labelled, stream = setup.split
     method_class = get_method(name)
-    settings = presets.resolve(name, "default", short=setup.short, overrides={})
+    settings, reading = (
+        presets.resolve(which, "default", short=setup.short, overrides={}) for which in (name, FEATURES[name])
+    )
     model = backbone_models.create(setup.backbone, tune_blocks=1, weights=setup.weights, image_size=None)
     fabric = launch()
     model.to(fabric.device)
@@ -167,7 +170,7 @@ def learn(setup: Setup, name: str, seed: int, reporter: Reporter) -> Learnt:
     if settings.cached and settings.epochs:
         with reporter.stage("caching views", len(items)) as progress:
             encoder.cached_views(items, settings.views, seed=0, progress=progress)
-    shares = SHARES if settings.epochs else (1.0,)
+    shares = shares_for(reading)
     with reporter.stage(f"rehearsing with {name}, seed {seed}") as progress:
         scenes = play(
             encoder, items, labelled.targets, method_class, settings, shares, seed=seed, fabric=fabric,
@@ -187,8 +190,7 @@ def learn(setup: Setup, name: str, seed: int, reporter: Reporter) -> Learnt:
             seen[share] = features, stream.subset(positions).labels
     reader_class = get_method(FEATURES[name])
     with torch.random.fork_rng(devices=[]):
-        how = presets.resolve(FEATURES[name], "default", short=setup.short, overrides={})
-        reader = reader_class(encoder.backbone.dim, len(labelled.classes), how)
+        reader = reader_class(encoder.backbone.dim, len(labelled.classes), reading)
     played = {
         share: [dataclasses.replace(scene, method=reader, read={}) for scene in draws]
         for share, draws in scenes.items()
