@@ -129,7 +129,7 @@ class Products:
         return self.values[part, : self._end]
 
     def of(self, i: int) -> Float32s:
-        """The values of reading ``i``, by column; -inf for what does not count."""
+        """The values of reading ``i``, by column; out of all reach for what does not count."""
         end = self._end + len(self._slots)
         if self._slots:
             fresh = self.values[i, self._end : end]
