@@ -138,7 +138,7 @@ def test_a_short_training_learns_faster_where_a_rehearsal_can_take_back_what_was
     assert resolved("default", short=True, method="baseline").lr == 1e-3
     for otherwise in ({"dictionary": "prototypes"}, {"threshold": "adaptive"}, {"threshold": 10.0}, {"share": 1.0}):
         assert resolved("default", short=True, **otherwise).lr == 1e-4
-    assert resolved("default").lr == 1e-4, "a long one goes as far by itself"
+    assert resolved("default").lr == 1e-4, "a long one takes ten times the steps"
     assert resolved("default", short=True, method="frozen").lr == 1e-4, "what learns nothing has results of before"
     assert resolved("default", short=True, lr=5e-5).lr == 5e-5
     assert (resolved("paper", short=True).lr, resolved("released", short=True).lr) == (1e-2, 1e-2)
