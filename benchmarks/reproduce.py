@@ -101,7 +101,7 @@ def publish() -> None:
         if (folder / f"{name}.md").is_file():
             curves = f"{folder.relative_to(ROOT)}/{name}-reliability.svg"
             page = (folder / f"{name}.md").read_text(encoding="utf-8")
-            put(ROOT / "docs" / "discovery.md", f"{page}\n![reliability curves](../{curves})\n", f"decisions {data}")
+            put(ROOT / "docs" / "decisions.md", f"{page}\n![reliability curves](../{curves})\n", f"decisions {data}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from newfound.backbone import DEFAULT, check_name
 from newfound.errors import ImageError, MissingFileError
 from newfound.images import open_image
 
-_BEST = {DEFAULT: 320}  # pixels; measured, see docs/discovery.md
+_BEST = {DEFAULT: 320}  # pixels; measured, see docs/decisions.md
 _USUAL = 224  # what timm takes where a model does not say
 _LOOKED_AT = 32  # images, to tell how large they are
 

@@ -44,7 +44,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 WEIGHING: dict[str, dict[str, Any]] = {
     "default": {"within": None, "between": None, "alone": -100.0, "power": None, "reconsider_at": 0.0, "even_at": 0.0}
 }  # fmt: skip
-# And where a short training does so, and a rehearsal says how much of what it learns to keep (docs/discovery.md).
+# And where a short training does so, and a rehearsal says how much of what it learns to keep (docs/decisions.md).
 LEARNING: dict[str, dict[str, Any]] = {"default": {"lr": 1e-3}}
 _IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 SHORT: dict[str, Any] = {"epochs": 15, "warmup_epochs": 1, "cached": True, "views": 8, "space": "tokens"}
