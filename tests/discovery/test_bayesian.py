@@ -353,7 +353,7 @@ def test_a_bad_batch_is_refused_by_name_and_changes_nothing(readings, message, v
 
 @pytest.mark.parametrize(
     "setting",
-    [{"threshold": np.nan}, {"threshold": "x"}, {"cap": 0}, {"cap": 2.5}, {"alone": 1.0}, {"alone": np.inf},
+    [{"threshold": np.nan}, {"threshold": "x"}, {"cap": 0}, {"cap": 2.5}, {"alone": "x"}, {"alone": np.inf},
      {"temperature": 0.0}, {"even_at": np.nan}, {"concentration": 0.0}, {"discount": 1.0}, {"discount": -0.1},
      {"reconsider_every": 0}, {"reconsider_at": None}, {"memory": 0}, {"merge_at": 0.0}, {"learn_known": "no"},
      {"new_slope": 0.0}, {"new_shift": np.inf}],
@@ -374,12 +374,17 @@ def test_parts_that_do_not_fit_are_refused():
             BayesianDictionary([1.0], [[1.0]], counts)
 
 
-def test_the_threshold_can_be_set_but_not_below_alone():
-    d = BayesianDictionary([1.0], *NONE, 2.0, alone=1.0)
-    d.threshold = 1.0
-    with pytest.raises(SettingsError, match="alone"):
-        d.threshold = 0.5
-    assert d.threshold == 1.0
+@pytest.mark.parametrize("start", [0.0, -30.0])
+def test_below_alone_the_threshold_leaves_no_room_for_doubt_wherever_it_came_from(start):
+    readings = np.random.default_rng(0).standard_normal((200, 2)) * [3.0, 3.0]
+    d = BayesianDictionary([9.0, 9.0], [[20.0, 0.0]], [4], start, alone=-10.0)
+    d.threshold = -12.0
+    again = BayesianDictionary.from_state(d.state())
+    out, same = d.observe(readings), again.observe(readings)
+    plain = BayesianDictionary([9.0, 9.0], [[20.0, 0.0]], [4], -12.0, alone=None).observe(readings)
+    assert out.category.tolist() == same.category.tolist() == plain.category.tolist()
+    assert out.created.sum() > 1
+    assert not out.doubtful.any()
 
 
 def test_a_single_reading_none_at_all_and_tensors_are_batches_too():

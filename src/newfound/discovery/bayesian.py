@@ -47,8 +47,8 @@ class BayesianDictionary(Register):
         threshold: The log ratio from which on a sample joins a category.
         cap: A category with more members counts as one with so many and the same mean: it stays open to change.
         learn_known: Whether samples that join a known category are evidence for it, as for discovered ones.
-        alone: None: every sample below the threshold founds a category. A number, at most the threshold: only those
-            below it do. A sample between the two is *doubtful*: it is answered with its best category, is no evidence
+        alone: None: every sample below the threshold founds a category. A number: only those that are also below it
+            do. A sample between the two is *doubtful*: it is answered with its best category, is no evidence
             for it, and waits as a candidate. A later sample that fits a candidate better than all categories, with at
             least the threshold, founds a category together with it; the candidate then moves there.
         temperature: Log ratios are divided by it before they become probabilities.
@@ -196,7 +196,8 @@ class BayesianDictionary(Register):
     def _weigh(self, readings: Float32s, *, grow: bool) -> Weighing:
         even = self._threshold if self._even_at is None else self._even_at
         odds = Odds(even, self._temperature, self._new_slope, self._new_shift)
-        return Weighing(readings, self._ledger, self._threshold, self._alone, odds, grow=grow)
+        alone = None if self._alone is None else min(self._alone, self._threshold)
+        return Weighing(readings, self._ledger, self._threshold, alone, odds, grow=grow)
 
     def _block_size(self) -> int:
         rows = len(self) + len(self._ledger.candidates.evidence)
@@ -226,10 +227,7 @@ class BayesianDictionary(Register):
 
     @threshold.setter
     def threshold(self, value: float) -> None:
-        cut = number(value, "threshold")
-        if self._alone is not None and self._alone > cut:
-            raise SettingsError(f"alone ({self._alone:g}) is at most the threshold ({cut:g}): lower it, or set None")
-        self._threshold = cut
+        self._threshold = number(value, "threshold")
 
     @property
     def candidates(self) -> int:

@@ -159,7 +159,7 @@ class ByEvidence:
         s = self.settings
         return BayesianDictionary(
             known["spread"], known["sums"], known["counts"], threshold,
-            learn_known=s.learn_known, alone=None if s.alone is None else min(s.alone, threshold),
+            learn_known=s.learn_known, alone=s.alone,
             temperature=self._temperature(len(known["spread"])), even_at=s.even_at,
             new_slope=1.0 if isinstance(s.new_slope, str) else s.new_slope,
             new_shift=0.0 if isinstance(s.new_shift, str) else s.new_shift,
