@@ -166,6 +166,7 @@ def _table4(choice: Choice) -> list[Line]:
 
 def _creation(choice: Choice) -> list[Line]:
     compared: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("no margin, nothing created", {"creator": None, "gamma_mm": 0.0}),
         ("nothing created", {"creator": None}),
         ("mixup", {"creator": "mixup"}),
         ("MKEE", {}),
