@@ -84,8 +84,10 @@ def test_the_chosen_threshold_is_the_middle_of_where_the_curve_is_highest(encode
     assert all(0 <= score <= 1 for score in found.scores)
     low, high = found.flat
     assert low <= found.threshold <= high
-    assert f"{found.threshold:.2f}" in found.describe()
-    assert "2 draws" in found.describe()
+    told, best = found.describe(), 100 * max(found.scores)
+    assert f"threshold {found.threshold:.2f}" in told
+    assert "on 2 draws of hidden classes" in told
+    assert told.endswith(f"(score {best:.1f}; within a point of it from {low:.2f} to {high:.2f})")
 
 
 def test_it_separates_classes_that_are_easy_to_tell_apart(encoder, pictures):

@@ -260,7 +260,7 @@ def _threshold(
     if isinstance(settings.threshold, str):
         value, rule = method.own_cut(*taught)
         return {"value": value, "rule": rule}
-    return {"value": float(settings.threshold), "rule": "fixed by setting"}
+    return {"value": float(settings.threshold), "rule": "fixed by setting; nothing is rehearsed"}
 
 
 def _clear(folder: Path, overwrite: bool) -> None:

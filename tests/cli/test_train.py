@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import json
+import re
 import shutil
 import signal
 import time
@@ -26,10 +27,24 @@ def test_the_end_of_training_says_what_was_learnt_and_what_to_do_next(invoke, qu
     result = invoke("train", data, "--out", out, *quick, "--method", "frozen", "--epochs", "0")
     assert result.exit_code == 0, result.stderr
     assert "3 classes from 12 images, 1 left out" in result.stdout
-    assert "0.60, fixed by setting" in result.stdout
+    assert "0.60, fixed by setting; nothing is rehearsed" in result.stdout
     assert f"newfound discover '{out}' FOLDER" in result.stdout
     assert "bad.png" in result.stderr
     assert "bad.png" in (out / "skipped.csv").read_text()
+
+
+def test_training_rehearses_by_itself_and_says_what_it_chose_and_how_flat_the_optimum_is(
+    invoke, write_folder, tiny_weights, tmp_path
+):
+    data, weights = write_folder(tmp_path / "labelled", kinds=4, each=4), tiny_weights("test_efficientnet")
+    words = ("--method", "frozen", "--backbone", "test_efficientnet", "--weights", weights, "--image-size", "32")
+    result = invoke("train", data, "--out", tmp_path / "run", *words)
+    assert result.exit_code == 0, result.stderr
+    chosen = json.loads((tmp_path / "run" / "config.json").read_text())["threshold"]
+    assert f"threshold {chosen['value']:.2f}" in chosen["rule"]
+    flat = r"on 8 draws of hidden classes \(score [\d.]+; within a point of it from \S+ to \S+\)"
+    assert re.search(flat, chosen["rule"])
+    assert chosen["rule"] in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize("inside", [".", "runs/first"])
