@@ -15,7 +15,8 @@ def computing(how: str):
         loader.kernels, loader.why_not = None, "a test wants NumPy"
     else:
         loader.kernels, loader.why_not = None, None
-        assert _compiled.load() is None
+        why_not = _compiled.load()
+        assert why_not is None, why_not
     try:
         yield
     finally:

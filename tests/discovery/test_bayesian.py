@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import math
 
 import numpy as np
 import pytest
+from doc_examples import check_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,8 +32,7 @@ def lived_in(**options) -> BayesianDictionary:
 
 
 def test_the_example_in_the_documentation_runs():
-    assert doctest.testmod(bayesian).attempted > 0
-    assert doctest.testmod(bayesian).failed == 0
+    check_examples(bayesian)
 
 
 def test_a_stream_by_hand_in_one_dimension():

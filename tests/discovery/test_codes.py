@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 
 import numpy as np
 import pytest
+from doc_examples import check_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,8 +24,7 @@ def snapshot(dictionary):
 
 
 def test_the_example_in_the_documentation_runs():
-    assert doctest.testmod(codes).attempted > 0
-    assert doctest.testmod(codes).failed == 0
+    check_examples(codes)
 
 
 def test_a_code_goes_to_the_nearest_within_the_radius_and_ties_to_the_oldest():

@@ -267,6 +267,15 @@ def test_loops_that_may_not_be_compiled_are_left_to_numpy():
     assert "NUMBA_DISABLE_JIT" in done.stdout
 
 
+def test_who_asks_for_loops_that_are_being_compiled_waits_for_them(tmp_path):
+    done = in_a_process_of_its_own(
+        "import time; from newfound.discovery import _compiled; _compiled.kernels(2 * _compiled._WORTH); "
+        "time.sleep(1); print(_compiled.load(), _compiled.kernels(1) is not None)",
+        NUMBA_CACHE_DIR=str(tmp_path),
+    )
+    assert done.stdout.split() == ["None", "True"]
+
+
 @pytest.mark.parametrize(("ending", "code"), [("sys.exit(3)", 3), ("signal.raise_signal(2)", -signal.SIGINT)])
 def test_a_program_ends_as_ever_while_loops_are_being_compiled(ending, code, tmp_path):
     done = in_a_process_of_its_own(

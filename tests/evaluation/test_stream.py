@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import json
 import statistics
 
 import numpy as np
 import pytest
+from doc_examples import check_examples
 
 from newfound.errors import DataError, SettingsError
 from newfound.evaluation import Accuracy, evaluate_stream, score, stream_order
@@ -183,6 +183,4 @@ class TestRefused:
 
 @pytest.mark.parametrize("name", ["newfound.evaluation", "newfound.evaluation.score"])
 def test_the_examples_in_the_docstrings_run(name):
-    failed, tried = doctest.testmod(importlib.import_module(name))
-    assert tried
-    assert not failed
+    check_examples(importlib.import_module(name))

@@ -17,6 +17,7 @@ SWITCH = "NEWFOUND_COMPILED"  # "0": never; "1": from the first number on
 _WORTH = 1 << 28  # numbers that go through NumPy before, some seconds' worth
 
 _log = logging.getLogger(__name__)
+_compiling = threading.Lock()  # two that compile the same kernel are in each other's way
 
 
 class _Loader:
@@ -55,7 +56,8 @@ class _Loader:
         elif self.kernels is None and self.why_not is None:
             try:
                 kernels = importlib.import_module("newfound.discovery._kernels")
-                kernels.compile_all()
+                with _compiling:
+                    kernels.compile_all()
                 self.kernels = kernels
             except Exception as error:  # whatever the compiler has against this machine, NumPy does without
                 self.why_not = f"{type(error).__name__}: {error}"
